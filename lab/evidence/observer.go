@@ -1,0 +1,557 @@
+package evidence
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crdlab/crdlab/lab/storage"
+)
+
+// ProbePrefix begins the names of objects that the lab makes for a moment, to see whether something is in effect. They
+// are left out of observations and their counts.
+const ProbePrefix = "crdlab-probe-"
+
+// rereads is when views are read again after a change of the CRD. The API server answers the change before its handler
+// has taken it up: mostly within a few milliseconds, seldom after more than a tenth of a second. No event tells when.
+var rereads = []time.Duration{5 * time.Millisecond, 15 * time.Millisecond, 40 * time.Millisecond, 100 * time.Millisecond,
+	250 * time.Millisecond, 600 * time.Millisecond}
+
+// adopt is how many changes at a time make the observer hold the changed objects. More of them are bulk work, of which
+// the counts tell enough.
+const adopt = 8
+
+// Observer keeps a store of what a lab's CRD and objects look like, fed by one watch of etcd, and publishes it as
+// observations. Counts are kept by increments; views are read by GET whenever their object or the CRD changes.
+type Observer struct {
+	client   *Client
+	storage  storage.Reader
+	resource storage.Resource
+
+	cancel context.CancelFunc
+	ended  chan struct{}
+
+	mu      sync.Mutex
+	latest  *Observation
+	changed chan struct{}
+	idle    bool // nothing is left to be read
+	seen    int64
+	trouble error
+	chosen  string // the key of the selected object
+
+	// The store: of the loop's goroutine alone.
+	crd    *CRD
+	counts storage.Counts
+	held   map[string]*Object
+	used   map[string]int64 // held key: when it was last changed or selected
+	names  chan selection
+}
+
+type selection struct{ namespace, name string }
+
+// Observe loads the store and follows the cluster until the context ends or Close is called.
+func Observe(ctx context.Context, client *Client, from storage.Reader, resource storage.Resource) (*Observer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	o := &Observer{client: client.As(ByObserver).Unrecorded(), storage: from, resource: resource, cancel: cancel,
+		ended: make(chan struct{}), changed: make(chan struct{}), names: make(chan selection, 16)}
+	if err := o.load(ctx); err != nil {
+		cancel()
+		return nil, fmt.Errorf("observe %s: %w", resource, err)
+	}
+	o.publish(true)
+	go o.run(ctx)
+	return o, nil
+}
+
+// Close ends the observer.
+func (o *Observer) Close() {
+	o.cancel()
+	<-o.ended
+}
+
+// Latest is the newest observation, and the error that keeps it from being newer, if there is one.
+func (o *Observer) Latest() (*Observation, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.latest, o.trouble
+}
+
+// Changed is closed when there is a newer observation, or the observer has come to rest.
+func (o *Observer) Changed() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.changed
+}
+
+// Select holds an object whole from now on.
+func (o *Observer) Select(namespace, name string) {
+	select {
+	case o.names <- selection{namespace, name}:
+	default: // a learner who skips through many objects: the last ones count, and there will be another
+	}
+}
+
+// Sync waits until everything that is in etcd now has been observed, and returns that observation.
+func (o *Observer) Sync(ctx context.Context) (*Observation, error) {
+	revision, err := o.storage.Revision(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.await(ctx, func() bool { return o.seen >= revision })
+}
+
+// Rest waits until everything that is in etcd now has been observed and nothing is left to be read: unless somebody
+// changes the cluster, no newer observation will come.
+func (o *Observer) Rest(ctx context.Context) (*Observation, error) {
+	revision, err := o.storage.Revision(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.await(ctx, func() bool { return o.seen >= revision && o.idle })
+}
+
+func (o *Observer) await(ctx context.Context, reached func() bool) (*Observation, error) {
+	for {
+		o.mu.Lock()
+		done, latest, changed, trouble := reached(), o.latest, o.changed, o.trouble
+		o.mu.Unlock()
+		if done {
+			return latest, nil
+		}
+		if trouble == nil {
+			if err := o.storage.Progress(ctx); err != nil {
+				return nil, fmt.Errorf("follow etcd: %w", err)
+			}
+		}
+		select {
+		case <-changed:
+		case <-time.After(20 * time.Millisecond): // a request for progress can be lost between two watches
+		case <-ctx.Done():
+			if trouble != nil {
+				return nil, fmt.Errorf("follow the cluster: %w", trouble)
+			}
+			return nil, context.Cause(ctx)
+		case <-o.ended:
+			return nil, fmt.Errorf("the observer has ended")
+		}
+	}
+}
+
+// load fills the store from nothing.
+func (o *Observer) load(ctx context.Context) error {
+	held, used := map[string]*Object{}, map[string]int64{}
+	counts := storage.Counts{ByVersion: map[string]int{}}
+	byVersion := map[string]bool{}
+	revision, err := o.storage.Range(ctx, o.resource, func(v *storage.Value) error {
+		if probe(v.Name) {
+			return nil
+		}
+		counts.Total++
+		counts.ByVersion[v.Version()]++
+		if len(held) < MaxObjects-adopt || !byVersion[v.Version()] || o.held[v.Key] != nil {
+			held[v.Key], used[v.Key] = &Object{Namespace: v.Namespace, Name: v.Name, Stored: stored(v)}, v.ModRevision
+			byVersion[v.Version()] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	counts.Revision = revision
+	o.held, o.used, o.counts = held, used, counts
+	if err := o.readCRD(ctx); err != nil {
+		return err
+	}
+	_, err = o.readViews(ctx, o.heldKeys())
+	return err
+}
+
+// run follows the cluster. Whatever goes wrong, it says so, loads again and goes on.
+func (o *Observer) run(ctx context.Context) {
+	defer close(o.ended)
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := o.follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		o.fail(err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		if err := o.load(ctx); err != nil {
+			o.fail(err)
+			continue
+		}
+		wait = 50 * time.Millisecond
+		o.publish(true)
+	}
+}
+
+func (o *Observer) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trouble = err
+	o.signal()
+}
+
+// follow takes batches from one watch until it ends, and returns why.
+func (o *Observer) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	batches := o.storage.Watch(ctx, o.resource, o.counts.Revision)
+	var again <-chan time.Time
+	var rest []time.Duration // the readings to come
+	for {
+		work := work{dirty: map[string]bool{}}
+		select {
+		case b := <-batches:
+			if err := o.take(b, &work, batches); err != nil {
+				return err
+			}
+		case s := <-o.names:
+			o.hold(ctx, s, &work)
+		case <-again:
+			work.all = true
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if work.crd {
+			rest, again = rereads, nil
+		}
+		changed, err := o.read(ctx, work)
+		if err != nil {
+			return err
+		}
+		if (work.all || work.crd) && len(rest) > 0 {
+			again, rest = time.After(rest[0]), rest[1:]
+		} else if work.all {
+			again = nil
+		}
+		o.settle(changed || work.counted, again == nil)
+	}
+}
+
+// work is what has to be read again.
+type work struct {
+	crd, all, counted bool
+	dirty             map[string]bool
+}
+
+// take books a batch and all that have come meanwhile.
+func (o *Observer) take(b storage.Batch, w *work, more <-chan storage.Batch) error {
+	for {
+		if b.Err != nil {
+			return b.Err
+		}
+		few := len(b.Changes) <= adopt
+		for _, c := range b.Changes {
+			if c.CRD {
+				w.crd = true
+			} else if err := o.book(c, few, w); err != nil {
+				return err
+			}
+		}
+		o.counts.Revision = max(o.counts.Revision, b.Revision)
+		select {
+		case next, open := <-more:
+			if !open {
+				return nil
+			}
+			b = next
+		default:
+			return nil
+		}
+	}
+}
+
+// book keeps the counts, and the values of the objects that are held.
+func (o *Observer) book(c storage.Change, few bool, w *work) error {
+	known := c.Value
+	if known == nil {
+		known = c.Was
+	}
+	if known == nil {
+		return fmt.Errorf("the deletion of %s came without its last value", c.Key)
+	}
+	if probe(known.Name) {
+		return nil
+	}
+	w.counted = true
+	if c.Was != nil {
+		o.count(c.Was.Version(), -1)
+	}
+	if c.Deleted {
+		delete(o.held, c.Key)
+		delete(o.used, c.Key)
+		return nil
+	}
+	o.count(c.Value.Version(), 1)
+	if o.held[c.Key] == nil && !(len(o.held) < MaxObjects || few || o.counts.ByVersion[c.Value.Version()] == 1) {
+		return nil
+	}
+	old := o.held[c.Key]
+	next := &Object{Namespace: c.Value.Namespace, Name: c.Value.Name}
+	if old != nil {
+		*next = *old
+	}
+	next.Stored = stored(c.Value)
+	o.held[c.Key], o.used[c.Key] = next, c.Value.ModRevision
+	w.dirty[c.Key] = true
+	o.evict()
+	return nil
+}
+
+func (o *Observer) count(version string, by int) {
+	o.counts.Total += by
+	if o.counts.ByVersion[version] += by; o.counts.ByVersion[version] == 0 {
+		delete(o.counts.ByVersion, version)
+	}
+}
+
+// evict keeps the number of held objects: the one that was left alone longest goes, but never the selected one.
+func (o *Observer) evict() {
+	for len(o.held) > MaxObjects {
+		oldest := ""
+		for key := range o.held {
+			if key != o.selected() && (oldest == "" || o.used[key] < o.used[oldest]) {
+				oldest = key
+			}
+		}
+		delete(o.held, oldest)
+		delete(o.used, oldest)
+	}
+}
+
+func (o *Observer) selected() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.chosen
+}
+
+func (o *Observer) hold(ctx context.Context, s selection, w *work) {
+	v, err := o.storage.Get(ctx, o.resource, s.namespace, s.name)
+	if err != nil {
+		return // it is gone: there is nothing to hold
+	}
+	o.mu.Lock()
+	o.chosen = v.Key
+	o.mu.Unlock()
+	o.used[v.Key] = o.counts.Revision
+	if o.held[v.Key] == nil {
+		o.held[v.Key] = &Object{Namespace: v.Namespace, Name: v.Name, Stored: stored(v)}
+		w.dirty[v.Key] = true
+		o.evict()
+	}
+}
+
+// read reads again what has to be, and says whether anything was different.
+func (o *Observer) read(ctx context.Context, w work) (bool, error) {
+	changed := false
+	if w.crd {
+		before := o.crd
+		if err := o.readCRD(ctx); err != nil {
+			return false, err
+		}
+		changed = !reflect.DeepEqual(before, o.crd)
+	}
+	keys := o.heldKeys()
+	if !w.crd && !w.all {
+		keys = slices.DeleteFunc(keys, func(k string) bool { return !w.dirty[k] })
+	}
+	different, err := o.readViews(ctx, keys)
+	return changed || different || len(w.dirty) > 0, err
+}
+
+func (o *Observer) heldKeys() []string {
+	keys := make([]string, 0, len(o.held))
+	for k := range o.held {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+func (o *Observer) readCRD(ctx context.Context) error {
+	r, err := o.client.Get(ctx, DefinitionPath(o.resource), nil)
+	if err != nil {
+		return err
+	}
+	if r.Status == http.StatusNotFound {
+		o.crd = nil
+		return nil
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	o.crd, err = ParseCRD(r.Body)
+	return err
+}
+
+// readers is how many views are read at once.
+const readers = 4
+
+// readViews reads the views of objects at every version in spec.versions.
+func (o *Observer) readViews(ctx context.Context, keys []string) (bool, error) {
+	next := make([]*Object, len(keys))
+	errs := make([]error, len(keys))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, readers)
+	for i, key := range keys {
+		wg.Add(1)
+		slots <- struct{}{}
+		go func() {
+			defer wg.Done()
+			defer func() { <-slots }()
+			next[i], errs[i] = o.readObject(ctx, o.held[key])
+		}()
+	}
+	wg.Wait()
+	changed := false
+	for i, key := range keys {
+		if errs[i] != nil {
+			return false, errs[i]
+		}
+		if !reflect.DeepEqual(o.held[key], next[i]) {
+			changed = true
+			o.held[key] = next[i]
+		}
+	}
+	return changed, nil
+}
+
+func (o *Observer) readObject(ctx context.Context, old *Object) (*Object, error) {
+	x := &Object{Namespace: old.Namespace, Name: old.Name, Stored: old.Stored, Views: map[string]*View{}, Managers: []Manager{}}
+	x.identify(old.Stored.Value, true)
+	if o.crd == nil {
+		return x, nil
+	}
+	for _, v := range o.crd.Versions {
+		r, err := o.client.Get(ctx, ObjectPath(o.resource, v.Name, x.Namespace, x.Name), nil)
+		if err != nil {
+			return nil, err
+		}
+		view := &View{Status: r.Status, Message: r.Message}
+		if !r.Refused() {
+			view.Object = json.RawMessage(r.Body)
+			x.identify(r.Body, false)
+		}
+		x.Views[v.Name] = view
+	}
+	return x, nil
+}
+
+// identify takes the metadata that observations speak of. The managers are those in the bytes, as far as there are.
+func (x *Object) identify(raw []byte, managers bool) {
+	var head struct {
+		Metadata struct {
+			UID             string                      `json:"uid"`
+			ResourceVersion string                      `json:"resourceVersion"`
+			ManagedFields   []metav1.ManagedFieldsEntry `json:"managedFields"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(raw, &head) != nil {
+		return
+	}
+	x.UID = head.Metadata.UID
+	if rv := head.Metadata.ResourceVersion; rv != "" {
+		x.ResourceVersion = rv
+	}
+	if !managers {
+		return
+	}
+	for _, m := range head.Metadata.ManagedFields {
+		entry := Manager{Manager: m.Manager, Operation: string(m.Operation), Subresource: m.Subresource, APIVersion: m.APIVersion}
+		if m.Time != nil {
+			entry.Time = m.Time.UTC().Format(time.RFC3339)
+		}
+		if m.FieldsV1 != nil {
+			entry.Fields, _ = m.FieldsV1.MarshalJSON()
+		}
+		x.Managers = append(x.Managers, entry)
+	}
+}
+
+func stored(v *storage.Value) *Value {
+	return &Value{Key: v.Key, APIVersion: v.APIVersion, ModRevision: v.ModRevision, Size: len(v.Data), Value: v.Data}
+}
+
+func probe(name string) bool { return strings.HasPrefix(name, ProbePrefix) }
+
+// settle publishes what is new, and tells those who wait how far the observer is.
+func (o *Observer) settle(changed, idle bool) {
+	if changed {
+		o.publish(idle)
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen, o.idle, o.trouble = o.counts.Revision, idle, nil
+	o.signal()
+}
+
+func (o *Observer) publish(idle bool) {
+	n := &Observation{At: time.Now(), Revision: o.counts.Revision, CRD: o.crd, Objects: make([]*Object, 0, len(o.held)),
+		Stored: Stored{Access: true, Total: o.counts.Total, ByVersion: map[string]int{}}, ObjectsOmitted: o.counts.Total - len(o.held)}
+	for v, c := range o.counts.ByVersion {
+		n.Stored.ByVersion[v] = c
+	}
+	for _, k := range o.heldKeys() {
+		n.Objects = append(n.Objects, o.held[k])
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.latest, o.seen, o.idle, o.trouble = n, o.counts.Revision, idle, nil
+	o.signal()
+}
+
+// signal wakes those who wait; the lock is held.
+func (o *Observer) signal() {
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// ParseCRD takes what observations speak of from a CRD as the API gives it.
+func ParseCRD(raw []byte) (*CRD, error) {
+	var d apiextensionsv1.CustomResourceDefinition
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return nil, fmt.Errorf("read a CRD: %w", err)
+	}
+	c := &CRD{Name: d.Name, UID: string(d.UID), Generation: d.Generation, Strategy: string(apiextensionsv1.NoneConverter),
+		StoredVersions: append([]string{}, d.Status.StoredVersions...), Conditions: map[string]string{},
+		Terminating: d.DeletionTimestamp != nil, Labels: d.Labels, ResourceVersion: d.ResourceVersion}
+	if d.Spec.Conversion != nil {
+		c.Strategy = string(d.Spec.Conversion.Strategy)
+	}
+	for _, v := range d.Spec.Versions {
+		n := Version{Name: v.Name, Served: v.Served, Storage: v.Storage, Deprecated: v.Deprecated}
+		if v.DeprecationWarning != nil {
+			n.DeprecationWarning = *v.DeprecationWarning
+		}
+		if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+			for f := range v.Schema.OpenAPIV3Schema.Properties["spec"].Properties {
+				n.Fields = append(n.Fields, f)
+			}
+			sort.Strings(n.Fields)
+		}
+		c.Versions = append(c.Versions, n)
+	}
+	for _, x := range d.Status.Conditions {
+		c.Conditions[string(x.Type)] = string(x.Status)
+		if x.Status != apiextensionsv1.ConditionTrue {
+			c.Conditions[string(x.Type)] += " " + x.Reason
+		}
+	}
+	return c, nil
+}

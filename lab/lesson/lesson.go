@@ -1,0 +1,256 @@
+// Package lesson is the form of what is taught: tracks, their steps, and what a step does, asks and proves. The lessons
+// themselves are elsewhere; this package knows no CRD and no version.
+package lesson
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crdlab/crdlab/lab/cluster"
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/rewrite"
+	"github.com/crdlab/crdlab/lab/storage"
+	"github.com/crdlab/crdlab/lab/verdict"
+)
+
+// Track is an ordered list of steps on one CRD.
+type Track struct {
+	ID       string
+	Group    Group
+	Strategy string   // of conversion, for the list of tracks; what a run shows is read from the CRD
+	Versions []string // in the order of their age: the place of a version gives it its colour
+	Plural   string   // of the CRD; its group is the learner's
+	Minutes  int      // about how long it takes a person
+	Steps    []Step
+	Prose    fs.FS // one Markdown file a step and locale: STEP.LOCALE.md; the track's own is track.LOCALE.md
+	// Subject is the object to be shown before anything has changed.
+	Subject string
+}
+
+// Group is a heading in the list of tracks.
+type Group string
+
+// The groups of tracks.
+const (
+	Migration Group = "migration"
+	Webhook   Group = "webhook"
+	Pitfalls  Group = "pitfalls"
+)
+
+// Step returns the index of a step; -1 where the track has none of that id.
+func (t *Track) Step(id string) int {
+	return slices.IndexFunc(t.Steps, func(s Step) bool { return s.ID == id })
+}
+
+// Step is one change and what it shows.
+type Step struct {
+	ID      string
+	Show    string // the object that this step is about; the track's Subject where empty
+	Actions []Action
+	Predict *Prediction
+	Checks  []Check
+	Wrong   []Diagnosis
+	// Lasts says whether what the step left behind is still there; all later steps stand on it. Nil: nothing to undo.
+	Lasts func(*evidence.Observation) bool
+}
+
+// Action is one request or a few; doing it twice is doing it once.
+type Action struct {
+	ID string
+	// Do acts through Env's recorded client.
+	Do func(context.Context, *Env) error
+	// Kubectl are shell commands that do the same, to be run one after the other.
+	Kubectl func(*Env) []string
+	// Change says in a few lines, each beginning with + - or ~, what the action changes; for the screen. May be nil.
+	Change func(*Env) []string
+	Expect Expect
+}
+
+// Expect says how the server is to answer an action.
+type Expect struct {
+	Refused bool   // the last exchange of the action is to be refused
+	Status  int    // its status; 0: any of 400 and more
+	Reason  string // its reason; empty: any
+	Field   string // the field of one of its causes; empty: any
+}
+
+// Accepted is for an action whose every request the server is to take.
+var Accepted = Expect{}
+
+// Met says how the exchanges of an action compare to what was expected; nil where they meet it.
+func (e Expect) Met(xs []evidence.Exchange) error {
+	own := ownExchanges(xs)
+	if len(own) == 0 {
+		return nil // an action may have had nothing left to do
+	}
+	if !e.Refused {
+		for _, x := range own {
+			if x.Refused() || x.Status == 0 {
+				return fmt.Errorf("%s %s: the server answered %d %s: %s", x.Method, x.Path, x.Status, x.Reason, x.Message)
+			}
+		}
+		return nil
+	}
+	last := own[len(own)-1]
+	switch {
+	case !last.Refused():
+		return fmt.Errorf("%s %s: the server accepted it (%d), and was to refuse it", last.Method, last.Path, last.Status)
+	case e.Status != 0 && e.Status != last.Status, e.Reason != "" && e.Reason != last.Reason, e.Field != "" && !HasCause(last, e.Field):
+		return fmt.Errorf("%s %s: refused with %d %s %v, and not for the reason that was to be seen: %s", last.Method, last.Path, last.Status, last.Reason, last.Causes, last.Message)
+	}
+	return nil
+}
+
+func ownExchanges(xs []evidence.Exchange) []evidence.Exchange {
+	return slices.DeleteFunc(slices.Clone(xs), func(x evidence.Exchange) bool { return x.Actor != evidence.ByStep })
+}
+
+// HasCause says whether a refusal names a field.
+func HasCause(x evidence.Exchange, field string) bool {
+	return slices.ContainsFunc(x.Causes, func(c evidence.Cause) bool { return c.Field == field })
+}
+
+// Env is what an action may use.
+type Env struct {
+	Cluster   cluster.Cluster
+	Client    *evidence.Client // records as the step's
+	Storage   storage.Reader   // nil where there is no access
+	Resource  storage.Resource
+	Namespace string
+	Learner   string
+	Widgets   int // how many objects the track begins with
+	// Progress is told how a long action goes, and Gate holds one up while the learner pauses it. Never nil.
+	Progress func(rewrite.Progress)
+	Gate     func(context.Context) error
+	// Rewrite and Verdict keep what an action found, for the evidence of its step.
+	Rewrite *rewrite.Result
+	Verdict *verdict.Verdict
+}
+
+// Probe is the client for requests that are not part of the step.
+func (e *Env) Probe() *evidence.Client { return e.Client.As(evidence.ByProbe) }
+
+// Path is where the API serves one of the track's objects; the collection where name is empty.
+func (e *Env) Path(version, name string) string {
+	if name == "" {
+		return evidence.CollectionPath(e.Resource, version, e.Namespace)
+	}
+	return evidence.ObjectPath(e.Resource, version, e.Namespace, name)
+}
+
+// Evidence is what checks, predictions and prose may speak of.
+type Evidence struct {
+	Before, After *evidence.Observation
+	Exchanges     []evidence.Exchange // of the step's actions and by hand; not the lab's own reads
+	Verdict       *verdict.Verdict
+	Rewrite       *rewrite.Result
+	Resource      storage.Resource
+	Namespace     string
+	Widgets       int
+}
+
+// CheckKind says what a check is for.
+type CheckKind string
+
+const (
+	// Done: the step is finished when all checks of this kind hold in one observation.
+	Done CheckKind = "done"
+	// Invariant: must hold in the observation in which the step is finished.
+	Invariant CheckKind = "invariant"
+)
+
+// Needs is what a cluster must have for a check to be made.
+type Needs string
+
+// NeedsBytes: the stored values must be readable.
+const NeedsBytes Needs = "bytes"
+
+// Check is one truth that a step shows.
+type Check struct {
+	ID    string
+	Kind  CheckKind
+	Needs Needs
+	Eval  func(Evidence) Outcome
+}
+
+// Result is how a check went.
+type Result string
+
+// Results of checks, steps and runs.
+const (
+	Passed  Result = "passed"
+	Failed  Result = "failed"
+	Skipped Result = "skipped"
+	Unknown Result = "unknown" // of a run: a check that was needed was skipped
+)
+
+// Outcome is what a check found.
+type Outcome struct {
+	Result    Result
+	Want, Got string
+	Reason    string // why it was skipped
+}
+
+// Expected makes an Outcome: passed where want and got read the same.
+func Expected(want, got any) Outcome {
+	o := Outcome{Result: Failed, Want: text(want), Got: text(got)}
+	if o.Want == o.Got {
+		o.Result = Passed
+	}
+	return o
+}
+
+// Holds makes an Outcome of a condition, and of what was wanted and seen in words.
+func Holds(ok bool, want, got string) Outcome {
+	o := Outcome{Result: Failed, Want: want, Got: got}
+	if ok {
+		o.Result = Passed
+	}
+	return o
+}
+
+func text(v any) string {
+	if l, ok := v.([]string); ok {
+		return "[" + strings.Join(l, " ") + "]"
+	}
+	return fmt.Sprint(v)
+}
+
+// Evaluate makes a check, or skips it where its need is not met.
+func (c Check) Evaluate(e Evidence) Outcome {
+	if c.Needs == NeedsBytes && (e.After == nil || !e.After.Stored.Access) {
+		return Outcome{Result: Skipped, Reason: "the stored values cannot be read on this cluster"}
+	}
+	if e.After == nil {
+		return Outcome{Result: Failed, Want: "an observation", Got: "nothing was observed yet"}
+	}
+	return c.Eval(e)
+}
+
+// ErrNoAnswer says that none of a prediction's options is what the server did.
+var ErrNoAnswer = errors.New("none of the options is what the server did")
+
+// Prediction is a question before the step, answered by the server in the step.
+type Prediction struct {
+	Options []string // ids, in the order in which they are shown
+	// Answer computes the right option; an error wraps ErrNoAnswer where none fits.
+	Answer func(Evidence) (string, error)
+}
+
+// Diagnosis recognises a wrong state that people get into.
+type Diagnosis struct {
+	ID   string
+	Seen func(Evidence) bool
+}
+
+// Locale is the language of the prose.
+const Locale = "en"
+
+// Timeout is how long a step may take to show its effect after its actions are done. It is long: a step ends as soon
+// as its checks hold.
+const Timeout = 20 * time.Second

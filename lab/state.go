@@ -1,0 +1,99 @@
+package lab
+
+import (
+	"time"
+
+	"github.com/crdlab/crdlab/lab/cluster"
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/rewrite"
+	"github.com/crdlab/crdlab/lab/storage"
+	"github.com/crdlab/crdlab/lab/verdict"
+)
+
+// State is a picture of a session at one moment. It is never changed after it was handed out.
+type State struct {
+	Track     *lesson.Track
+	Cluster   cluster.Info
+	Resource  storage.Resource
+	Namespace string
+	Learner   string
+	Widgets   int
+	StartedAt time.Time
+
+	Steps   []*Step
+	Current int // index of the step at which the learner is
+
+	Live     *evidence.Observation // the newest observation
+	Log      []evidence.Exchange   // the newest exchanges of steps, probes and hands, oldest first; not the observer's reads
+	Doing    string                // what the session is busy with, for people; empty where it waits for the learner
+	Progress *rewrite.Progress     // of the rewrite that is going on
+	Paused   bool                  // it is held up
+	Undone   []string              // ids of earlier steps whose effect somebody has undone
+	Trouble  error                 // the cluster cannot be followed at the moment, and why; the session tries again
+	// Kubeconfig and KubectlFlags are for the learner's own kubectl.
+	Kubeconfig, KubectlFlags string
+}
+
+// Phase says how far a step is.
+type Phase int
+
+// Phases of a step, in their order.
+const (
+	Coming Phase = iota
+	Ready        // it is the learner's turn: to predict, to apply
+	Running
+	Applied // its checks were made; Result tells how they went
+)
+
+// Step is a step and what became of it.
+type Step struct {
+	Lesson *lesson.Step
+	Index  int
+	ID     string
+	Title  string
+	Phase  Phase
+	Result lesson.Result // passed, failed or skipped, once it is applied
+	ByHand bool          // somebody else than the lab did it
+	Err    error         // an action failed in a way that the lesson does not want
+
+	Briefing    string // Markdown, like all prose
+	Question    string
+	Options     []Option
+	Given       string // the id of the option that the learner chose
+	Answer      string // the id of the option that the server showed to be right
+	Explanation string
+	Hints       []string // for the wrong states that are seen now, or in general where none is
+	Change      []string // what applying it changes: lines that begin with + - or ~
+
+	Actions      []Action
+	Checks       []Check
+	Exchanges    []evidence.Exchange
+	Before       *evidence.Observation
+	After        *evidence.Observation
+	Observations []*evidence.Observation // "before", one after each action, "settled"
+	Rewrite      *rewrite.Result
+	Verdict      *verdict.Verdict
+	Took         time.Duration
+}
+
+// Option is one answer to choose from.
+type Option struct{ ID, Text string }
+
+// Action is an action and what it asked of the server.
+type Action struct {
+	ID        string
+	Exchanges []int // indexes into the step's Exchanges
+	Kubectl   []string
+	Done      bool
+}
+
+// Check is a check and how it went.
+type Check struct {
+	ID    string
+	Title string // what it says, rendered over the evidence
+	lesson.Outcome
+}
+
+// Right says that the learner's prediction came true.
+func (s *Step) Right() bool { return s.Given != "" && s.Given == s.Answer }
