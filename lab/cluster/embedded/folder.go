@@ -1,0 +1,201 @@
+package embedded
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	// lockName is the file in a folder whose lock says that somebody still lives there.
+	lockName = "lock"
+	// maxSocketPath is how long a unix socket's path may be on every system that this runs on, in bytes.
+	maxSocketPath = 103
+	// unlockedGrace is how old a folder without a lock file must be until it counts as left over: between making the
+	// folder and making the lock its owner may have been interrupted, but not for longer.
+	unlockedGrace = time.Minute
+)
+
+// folder is a private folder that is removed when its owner is gone: by the owner itself, or by the next one who makes a
+// folder in the same place, who can tell by the lock that nobody holds it any more. The lock belongs to the open file, so
+// a process and its child share it, and it is free only when both have ended, in whatever way.
+type folder struct {
+	path string
+	lock *os.File
+}
+
+// newFolder makes parent/prefix-RANDOM, 0700, locked, and removes what dead owners left beside it.
+func newFolder(parent, prefix string) (*folder, error) {
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return nil, folderError(parent, err)
+	}
+	removeLeftovers(parent, prefix)
+	for {
+		path := filepath.Join(parent, prefix+"-"+randomName())
+		if err := os.Mkdir(path, 0o700); errors.Is(err, fs.ErrExist) {
+			continue
+		} else if err != nil {
+			return nil, folderError(parent, err)
+		}
+		f, err := lockFolder(path)
+		if err != nil {
+			os.RemoveAll(path)
+			return nil, folderError(parent, err)
+		}
+		if f != nil {
+			return f, nil
+		}
+		// Somebody who looked for leftovers took the lock before its owner could: another try, another name.
+	}
+}
+
+// lockFolder makes and takes the lock of a new folder; nil without an error if somebody else was faster.
+func lockFolder(path string) (*folder, error) {
+	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	held := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+	if _, err := os.Stat(lock.Name()); !held || err != nil {
+		lock.Close()
+		return nil, nil
+	}
+	return &folder{path: path, lock: lock}, nil
+}
+
+// inherit is the folder of another process whose open lock this one was given.
+func inherit(path string, lock *os.File) *folder { return &folder{path: path, lock: lock} }
+
+// remove removes the folder and gives up the lock. It may be called twice.
+func (f *folder) remove() error {
+	if f == nil {
+		return nil
+	}
+	err := os.RemoveAll(f.path)
+	f.lock.Close()
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", f.path, err)
+	}
+	return nil
+}
+
+// empty removes what is in the folder but the lock. A folder that was removed is made again, locked.
+func (f *folder) empty() error {
+	entries, err := os.ReadDir(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.restore()
+	}
+	for _, e := range entries {
+		if e.Name() != lockName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(f.path, e.Name())))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("empty %s: %w", f.path, err)
+	}
+	return nil
+}
+
+func (f *folder) restore() error {
+	if err := os.Mkdir(f.path, 0o700); err != nil {
+		return folderError(filepath.Dir(f.path), err)
+	}
+	again, err := lockFolder(f.path)
+	if err == nil && again == nil {
+		err = errors.New("another process took it for a leftover")
+	}
+	if err != nil {
+		return folderError(filepath.Dir(f.path), err)
+	}
+	f.lock = again.lock
+	return nil
+}
+
+// removeLeftovers removes the folders of owners who are dead. What cannot be looked at belongs to somebody else.
+func removeLeftovers(parent, prefix string) {
+	paths, _ := filepath.Glob(filepath.Join(parent, prefix+"-*"))
+	for _, path := range paths {
+		lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|syscall.O_NOFOLLOW, 0)
+		if err == nil {
+			if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+				os.RemoveAll(path)
+			}
+			lock.Close()
+		} else if info, e := os.Lstat(path); errors.Is(err, fs.ErrNotExist) && e == nil && unlockedLeftover(info) {
+			os.RemoveAll(path)
+		}
+	}
+}
+
+// unlockedLeftover tells a folder whose maker died before locking it from one that is being made, and from a file that
+// only has such a name.
+func unlockedLeftover(info fs.FileInfo) bool {
+	return info.Mode() == fs.ModeDir|0o700 && time.Since(info.ModTime()) > unlockedGrace
+}
+
+// socketFolder makes the folder for etcd's data and socket in parent, or in /tmp where a socket's path would be too long
+// for the system.
+func socketFolder(parent string) (*folder, error) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	if longest := filepath.Join(parent, "crdlab-"+randomName(), socketName); len(longest) > maxSocketPath {
+		parent = "/tmp"
+	}
+	return newFolder(parent, "crdlab")
+}
+
+// sessionFolder makes the folder for a session's kubeconfig and log in parent, or in the user's state folder.
+func sessionFolder(parent string) (*folder, error) {
+	if parent == "" {
+		var err error
+		if parent, err = stateFolder(); err != nil {
+			return nil, err
+		}
+	}
+	f, err := newFolder(parent, "session")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the session's kubeconfig: %w", err)
+	}
+	return f, nil
+}
+
+// stateFolder is where this user's sessions keep their folders.
+func stateFolder() (string, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // the specification says: ignore a relative one
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("find the state folder: %w; set XDG_STATE_HOME to a folder that can be written", err)
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "crdlab"), nil
+}
+
+// folderError says what to do about a folder that cannot be made.
+func folderError(parent string, err error) error {
+	hint := "choose another folder with TMPDIR (sockets and data) or XDG_STATE_HOME (kubeconfig)"
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		hint = "free some space there, or " + hint
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		hint = "it cannot be written; " + hint
+	}
+	return fmt.Errorf("make a private folder in %s: %w; %s", parent, err, hint)
+}
+
+func randomName() string {
+	b := make([]byte, 5)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
