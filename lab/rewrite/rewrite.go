@@ -1,9 +1,14 @@
 // Package rewrite makes the API server write objects again, so that they are stored at the storage version; relabels
 // their managedFields; trims status.storedVersions; and waits until a switch of the storage version is in effect.
+//
+// Every write asks for no change of content, and doing it twice is doing it once: work that was interrupted is taken up
+// by doing it again. Nothing is ever re-created.
 package rewrite
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/crdlab/crdlab/lab/evidence"
@@ -16,29 +21,35 @@ type Rewriter struct {
 	Storage   storage.Reader   // nil where the bytes cannot be read
 	Resource  storage.Resource
 	Namespace string  // all namespaces where empty
-	Workers   int     // 0: follow the server
+	Workers   int     // how many writes are under way at once; 0: as many as the server answers best to
 	QPS       float64 // writes a second; 0: no limit
+	Sample    int     // how many objects DryRun looks at; 0: DefaultSample
 	// Progress is told after every few writes, from one goroutine at a time. May be nil.
 	Progress func(Progress)
-	// Gate is called before every write; it blocks while the work is paused. May be nil.
+	// Gate is called before every write, also from several goroutines at once; it blocks while the work is paused. May
+	// be nil.
 	Gate func(context.Context) error
 }
 
 // Progress says how far a rewrite or a relabelling is.
 type Progress struct {
-	Done, Total             int
-	Failed                  int
-	Conflicts               int
-	Rate                    float64       // writes a second, over the last second or so
-	Left                    time.Duration // at that rate
-	BytesBefore, BytesAfter int64         // of the objects done; 0 where bytes cannot be read
+	Done, Total int
+	Failed      int
+	Conflicts   int
+	Workers     int           // how many writes may be under way at once, at the moment
+	Rate        float64       // writes a second, over the last second or so
+	Left        time.Duration // at that rate
+	// BytesBefore and BytesAfter are the size of all stored values before the first and after the last write; 0 where
+	// bytes cannot be read, and BytesAfter until the work is finished.
+	BytesBefore, BytesAfter int64
 	Finished                bool
 }
 
-// Result is what a rewrite did.
+// Result is what a rewrite or a relabelling did.
 type Result struct {
-	Target     string          `json:"target"`  // the version to which objects were moved
-	Written    int             `json:"written"` // objects of which the server wrote new bytes
+	Target     string          `json:"target"`            // the version to which objects were moved
+	Through    string          `json:"through,omitempty"` // the version at which stale objects were written, where it is another
+	Written    int             `json:"written"`           // objects whose resourceVersion is another since they were listed
 	Unchanged  int             `json:"unchanged"`
 	Gone       int             `json:"gone"` // deleted meanwhile: good
 	Relabelled int             `json:"relabelled"`
@@ -46,15 +57,56 @@ type Result struct {
 	Failures   []Failure       `json:"failures,omitempty"`
 	Before     *storage.Counts `json:"before,omitempty"` // from the bytes
 	After      *storage.Counts `json:"after,omitempty"`
-	DurationMS float64         `json:"durationMs"`
+	// EntriesBefore and EntriesAfter count the managedFields entries by the version that they name; only of a
+	// relabelling.
+	EntriesBefore map[string]int `json:"entriesBefore,omitempty"`
+	EntriesAfter  map[string]int `json:"entriesAfter,omitempty"`
+	DurationMS    float64        `json:"durationMs"`
+	Guard         Guard          `json:"-"` // the CRD as it was at the start: what Trim is to be given
 }
 
 // Failure is one object that could not be rewritten, and why.
 type Failure struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	Status    int    `json:"status"`
+	Status    int    `json:"status"` // 0: no answer came
 	Reason    string `json:"reason,omitempty"`
 	Message   string `json:"message"`
 }
 
+// Rewrite makes the server write every object whose bytes are not at target, the live storage version: a merge patch
+// of {} at target. Where bytes cannot be read it writes every object; for the server that is nothing where nothing
+// changes. New defaults of target become part of the bytes, which raises the generation, and nobody becomes their owner.
+//
+// What fails for one object is in the Result, which is never nil; the error is for what ended the work. Objects that
+// somebody stores at another version meanwhile are not looked for: Result.After tells whether any are left.
+func (r *Rewriter) Rewrite(ctx context.Context, target string) (*Result, error) {
+	w, err := r.start(ctx, target)
+	if err != nil {
+		return w.result, fmt.Errorf("rewrite %s: %w", r.Resource, err)
+	}
+	stale := func(o *seen) (*item, error) {
+		if o.stored == target {
+			return nil, nil
+		}
+		return &item{namespace: o.namespace, name: o.name, resourceVersion: o.resourceVersion}, nil
+	}
+	send := func(ctx context.Context, it *item) (*evidence.Response, error) {
+		return w.patch(ctx, it, target, evidence.MergePatch, []byte("{}"))
+	}
+	if err := w.run(ctx, stale, send); err != nil {
+		return w.result, fmt.Errorf("rewrite %s: %w", r.Resource, err)
+	}
+	return w.result, nil
+}
+
+// patch sends a patch of one object at a version, and asks for metadata alone in return.
+func (w *work) patch(ctx context.Context, it *item, version, contentType string, body []byte) (*evidence.Response, error) {
+	return w.r.Client.Do(ctx, evidence.Request{
+		Method:      http.MethodPatch,
+		Path:        evidence.ObjectPath(w.r.Resource, version, it.namespace, it.name),
+		ContentType: contentType,
+		Accept:      acceptMetadata,
+		Body:        body,
+	})
+}

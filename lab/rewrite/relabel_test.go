@@ -1,0 +1,263 @@
+package rewrite
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/crdlab/crdlab/lab/evidence"
+)
+
+// labels are the versions that an object's managedFields entries name, by owner.
+func (s *scene) labels(name string) map[string]string {
+	s.Helper()
+	resp := s.get("v1beta1", name)
+	s.must(resp.Err())
+	var object struct{ Metadata Metadata }
+	s.must(json.Unmarshal(resp.Body, &object))
+	out := map[string]string{}
+	for _, e := range object.Metadata.ManagedFields {
+		out[e.owner()] = strings.TrimSpace(out[e.owner()] + " " + e.Version())
+	}
+	return out
+}
+
+// rewritten is a scene whose objects are all at v1beta1.
+func rewritten(t *testing.T, n int) *scene {
+	s := newScene(t)
+	s.createMany(n)
+	s.accepted(s.apply("v1alpha1", "applied", "team", `{"size":1,"color":"blue"}`), nil)
+	s.switchStorage()
+	_, err := s.rewriter().Rewrite(t.Context(), "v1beta1")
+	s.must(err)
+	return s
+}
+
+func TestRelabelChangesTheVersionOfEntriesAndNothingElse(t *testing.T) {
+	s := rewritten(t, 100)
+	before := s.stored("w-001")
+	got, err := s.rewriter().Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
+	s.must(err)
+	if got.Relabelled != 101 || got.Written != 101 || len(got.Failures) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if !maps.Equal(got.EntriesBefore, map[string]int{"v1alpha1": 101}) || !maps.Equal(got.EntriesAfter, map[string]int{"v1beta1": 101}) {
+		t.Errorf("entries before %v, after %v", got.EntriesBefore, got.EntriesAfter)
+	}
+	if l := s.labels("applied"); !maps.Equal(l, map[string]string{"team (Apply)": "v1beta1"}) {
+		t.Errorf("owners: %v", l)
+	}
+	after := s.stored("w-001")
+	if l := s.labels("w-001"); !maps.Equal(l, map[string]string{"creator (Update)": "v1beta1"}) {
+		t.Errorf("owners: %v", l)
+	}
+	if after.Metadata.Generation != before.Metadata.Generation || !maps.Equal(after.Spec, before.Spec) {
+		t.Errorf("was %+v, is %+v", before, after)
+	}
+	again, err := s.rewriter().Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
+	s.must(err)
+	if again.Written+again.Unchanged != 0 {
+		t.Errorf("a second time: %+v", again)
+	}
+}
+
+func TestApplyWorksAfterRelabellingAndTheVersionsEnd(t *testing.T) {
+	s := rewritten(t, 1)
+	// The team's next apply names a field that v1alpha1 lacks.
+	resp := s.apply("v1beta1", "applied", "team", `{"size":1,"color":"blue","tier":"gold"}`)
+	if resp.Status != http.StatusInternalServerError {
+		t.Errorf("before: %d %s", resp.Status, resp.Message)
+	}
+	_, err := s.rewriter().Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
+	s.must(err)
+	s.must(Trim(t.Context(), s.client, s.resource, []string{"v1beta1"}, s.guard()))
+	s.patchCRD(`[{"op":"remove","path":"/spec/versions/0"}]`)
+	s.until("v1alpha1 is gone", func() bool { return s.get("v1alpha1", "").Status == http.StatusNotFound })
+	s.accepted(s.apply("v1beta1", "applied", "team", `{"size":1,"color":"blue","tier":"gold"}`), nil)
+	if l := s.labels("applied"); !maps.Equal(l, map[string]string{"team (Apply)": "v1beta1"}) {
+		t.Errorf("owners: %v", l)
+	}
+}
+
+func TestRelabelWithoutBytes(t *testing.T) {
+	s := rewritten(t, 20)
+	blind := s.rewriter()
+	blind.Storage = nil
+	got, err := blind.Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
+	s.must(err)
+	if got.Relabelled != 21 || got.EntriesAfter["v1alpha1"] != 0 || got.EntriesAfter["v1beta1"] != 21 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Two updates by one manager, at different versions, would become one entry, and the server keeps the fields of one.
+func TestRelabelJoinsTheEntriesOfOneManager(t *testing.T) {
+	s := newScene(t)
+	s.create("v1alpha1", "edited", `{"size":1}`)
+	s.switchStorage()
+	s.accepted(s.client.Patch(t.Context(), s.path("v1beta1", "edited"), evidence.MergePatch, "creator", []byte(`{"spec":{"tier":"gold"}}`)))
+	t.Logf("%s", s.value("edited").Data)
+	if l := s.labels("edited"); l["creator (Update)"] != "v1alpha1 v1beta1" && l["creator (Update)"] != "v1beta1 v1alpha1" {
+		t.Fatalf("the scene is not the one that is meant: %v", l)
+	}
+	got, err := s.rewriter().Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
+	s.must(err)
+	if got.Relabelled != 1 || len(got.Failures) != 0 {
+		t.Fatalf("%+v", got)
+	}
+	entries := s.stored("edited").Metadata.ManagedFields
+	fields, _ := json.Marshal(entries)
+	if len(entries) != 1 || !strings.Contains(string(fields), "f:size") || !strings.Contains(string(fields), "f:tier") {
+		t.Errorf("the manager has lost fields: %s", fields)
+	}
+}
+
+func TestRelabelBuildsThePatchAnewWhenTheEntriesChange(t *testing.T) {
+	s := rewritten(t, 0)
+	var patches atomic.Int32
+	r := s.rewriter()
+	r.Client = s.clientThrough(func(next http.RoundTripper) http.RoundTripper {
+		return answers{next, func(req *http.Request) *http.Response {
+			if req.Method == http.MethodPatch && patches.Add(1) == 1 {
+				// Another manager comes first: the indexes shift.
+				s.accepted(s.apply("v1alpha1", "applied", "another", `{"old":"x"}`), nil)
+			}
+			return nil
+		}}
+	})
+	got, err := r.Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
+	s.must(err)
+	if got.Relabelled != 1 || len(got.Failures) != 0 || patches.Load() != 2 {
+		t.Errorf("%d patches: %+v", patches.Load(), got)
+	}
+	if l := s.labels("applied"); !maps.Equal(l, map[string]string{"team (Apply)": "v1beta1", "another (Apply)": "v1beta1"}) {
+		t.Errorf("owners: %v", l)
+	}
+}
+
+func TestRelabelLeavesARecreatedObjectAlone(t *testing.T) {
+	s := rewritten(t, 0)
+	var patches atomic.Int32
+	r := s.rewriter()
+	r.Client = s.clientThrough(func(next http.RoundTripper) http.RoundTripper {
+		return answers{next, func(req *http.Request) *http.Response {
+			if req.Method == http.MethodPatch && patches.Add(1) == 1 {
+				s.accepted(s.client.Delete(t.Context(), s.path("v1beta1", "applied")))
+				s.create("v1beta1", "applied", `{"size":2}`)
+			}
+			return nil
+		}}
+	})
+	got, err := r.Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
+	s.must(err)
+	if got.Unchanged != 1 || got.Relabelled != 0 || len(got.Failures) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if l := s.labels("applied"); !maps.Equal(l, map[string]string{"creator (Update)": "v1beta1"}) {
+		t.Errorf("owners: %v", l)
+	}
+}
+
+// At the new version, a stale object's relabelling would make the rewriter the owner of the new default.
+func TestRelabelWantsRewrittenObjects(t *testing.T) {
+	s := newScene(t)
+	s.createMany(3)
+	s.switchStorage()
+	got, err := s.rewriter().Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
+	s.must(err)
+	if len(got.Failures) != 3 || got.Failures[0].Reason != NotRewritten || s.counts()["v1alpha1"] != 3 {
+		t.Errorf("%+v; stored %v", got, s.counts())
+	}
+	blind := s.rewriter()
+	blind.Storage = nil
+	got, err = blind.Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
+	s.must(err)
+	if len(got.Failures) != 3 || got.Failures[0].Reason != OwnersChanged || !strings.Contains(got.Failures[0].Message, "has become an owner") {
+		t.Errorf("without the bytes it is found out afterwards: %+v", got)
+	}
+}
+
+func TestRewriteAndRelabelIsOneWriteAnObject(t *testing.T) {
+	s := newScene(t)
+	s.createMany(50)
+	s.accepted(s.apply("v1alpha1", "applied", "team", `{"size":1,"color":"blue"}`), nil)
+	before := s.stored("w-003")
+	s.switchStorage()
+	// One is at v1beta1 already, with a field that v1alpha1 lacks: the old version is not the way for it.
+	s.accepted(s.client.Patch(t.Context(), s.path("v1beta1", "w-000"), evidence.MergePatch, "", []byte(`{"spec":{"tier":"gold"}}`)))
+	sent := s.log.Seq()
+
+	got, err := s.rewriter().RewriteAndRelabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
+	s.must(err)
+	if got.Written != 51 || got.Relabelled != 51 || got.Through != "v1alpha1" || len(got.Failures) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got.After.ByVersion["v1alpha1"] != 0 || got.EntriesAfter["v1alpha1"] != 0 {
+		t.Errorf("left: %v, entries %v", got.After, got.EntriesAfter)
+	}
+	patches := slices.DeleteFunc(s.log.Since(sent), func(x evidence.Exchange) bool { return x.Method != http.MethodPatch })
+	if len(patches) != 51 {
+		t.Errorf("%d patches of 51 objects", len(patches))
+	}
+	if tier := s.stored("w-000").Spec["tier"]; tier != "gold" {
+		t.Errorf("the field that v1alpha1 lacks is %v", tier)
+	}
+	after := s.stored("w-003")
+	if after.Metadata.Generation != before.Metadata.Generation || after.Spec["tier"] != nil {
+		t.Errorf("through the old version there is no new generation and no default in the bytes: %+v", after)
+	}
+	if l := s.labels("applied"); !maps.Equal(l, map[string]string{"team (Apply)": "v1beta1"}) {
+		t.Errorf("owners: %v", l)
+	}
+	if resp := s.apply("v1beta1", "applied", "team", `{"size":1,"color":"blue","tier":"gold"}`); resp.Status != http.StatusOK {
+		t.Errorf("the team's next apply: %d %s", resp.Status, resp.Message)
+	}
+}
+
+// Somebody stores the object at the new version after it was listed: through the old one, its new field would go.
+func TestRewriteAndRelabelTakesNothingFromObjectsThatWereWrittenMeanwhile(t *testing.T) {
+	s := newScene(t)
+	s.create("v1alpha1", "busy", `{"size":1}`)
+	s.switchStorage()
+	var patches atomic.Int32
+	r := s.rewriter()
+	r.Client = s.clientThrough(func(next http.RoundTripper) http.RoundTripper {
+		return answers{next, func(req *http.Request) *http.Response {
+			if req.Method == http.MethodPatch && patches.Add(1) == 1 {
+				s.accepted(s.client.Patch(t.Context(), s.path("v1beta1", "busy"), evidence.MergePatch, "busy", []byte(`{"spec":{"tier":"gold"}}`)))
+			}
+			return nil
+		}}
+	})
+	got, err := r.RewriteAndRelabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
+	s.must(err)
+	if len(got.Failures) != 0 || got.EntriesAfter["v1alpha1"] != 0 {
+		t.Errorf("%+v", got)
+	}
+	if tier := s.stored("busy").Spec["tier"]; tier != "gold" {
+		t.Errorf("tier is %v", tier)
+	}
+}
+
+func TestRewriteAndRelabelNeedsTheBytesAndAServedVersion(t *testing.T) {
+	s := newScene(t)
+	s.createMany(1)
+	s.switchStorage()
+	blind := s.rewriter()
+	blind.Storage = nil
+	if _, err := blind.RewriteAndRelabel(t.Context(), []string{"v1alpha1"}, "v1beta1"); err == nil {
+		t.Error("without the bytes it went on")
+	}
+	s.patchCRD(`[{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
+	_, err := s.rewriter().RewriteAndRelabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
+	if err == nil || !strings.Contains(err.Error(), "none of v1alpha1 is served") {
+		t.Errorf("error: %v", err)
+	}
+	if n := s.counts()["v1alpha1"]; n != 1 {
+		t.Errorf("%d at v1alpha1", n)
+	}
+}

@@ -1,0 +1,172 @@
+package verdict
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/rewrite"
+)
+
+// read is how reading went at one served version.
+type read struct {
+	version string
+	listed  int   // objects that LIST returned
+	list    error // of LIST; nil where it went well
+	gets    []get // one object of each stored version
+}
+
+// get is a GET of one object.
+type get struct {
+	object string
+	stored string // its stored version, where it is known
+	err    error
+}
+
+// read lists all objects at every served version, and gets one of each stored version. Where the bytes could not be
+// read, the survey is made of the lists.
+func (l *look) read(ctx context.Context) error {
+	for _, v := range l.crd.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		r := read{version: v.Name}
+		fill := !l.survey.made
+		r.list = rewrite.EachMetadata(ctx, l.client, l.resource, v.Name, "", func(m *rewrite.Metadata) error {
+			r.listed++
+			if fill {
+				l.survey.addListed(l.resource, l.crd.Spec.Names.Kind, m)
+			}
+			return nil
+		})
+		if fill {
+			if l.survey.made = r.list == nil; !l.survey.made {
+				why := l.survey.noAccess
+				l.survey = newSurvey()
+				l.survey.noAccess = why
+			}
+		}
+		for _, s := range l.oneOfEach() {
+			g := get{object: fullName(s.Namespace, s.Name), stored: s.Stored}
+			resp, err := l.client.Get(ctx, evidence.ObjectPath(l.resource, v.Name, s.Namespace, s.Name), nil)
+			if g.err = err; err == nil && !gone(resp) {
+				g.err = resp.Err()
+			}
+			r.gets = append(r.gets, g)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		l.reads = append(l.reads, r)
+	}
+	return nil
+}
+
+// oneOfEach is the first object of each stored version.
+func (l *look) oneOfEach() []rewrite.Subject {
+	var out []rewrite.Subject
+	have := map[string]bool{}
+	for _, s := range l.survey.samples {
+		if !have[s.Stored] {
+			have[s.Stored] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// gone says that an object was deleted meanwhile.
+func gone(resp *evidence.Response) bool {
+	return resp.Status == http.StatusNotFound && resp.Reason != ""
+}
+
+// refusal is a request about one object that the server refused.
+type refusal struct {
+	object  string
+	status  int
+	reason  string
+	message string
+}
+
+func (r refusal) String() string {
+	return fmt.Sprintf("%s: %d %s: %s", r.object, r.status, r.reason, r.message)
+}
+
+// try asks by dry runs, for a sample of the objects, what a rewrite would lose and whether a copy could be created.
+func (l *look) try(ctx context.Context) error {
+	if !l.serves(l.storage) {
+		l.untried = "the storage version " + l.storage + " is not served, so that nothing can be asked at it"
+		return nil
+	}
+	for _, s := range l.survey.samples {
+		loss, err := rewrite.RoundTrip(ctx, l.client, l.crd, s)
+		if err != nil {
+			return err
+		}
+		if loss != nil {
+			l.losses = append(l.losses, *loss)
+		}
+		if err := l.tryCopy(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryCopy asks whether the object, as it is read at the storage version, could be created there: a backup of it must.
+func (l *look) tryCopy(ctx context.Context, s rewrite.Subject) error {
+	resp, err := l.client.Get(ctx, evidence.ObjectPath(l.resource, l.storage, s.Namespace, s.Name), nil)
+	if err != nil || gone(resp) {
+		return err
+	}
+	l.tried++
+	if !resp.Refused() {
+		body, err := copyOf(resp.Body)
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", fullName(s.Namespace, s.Name), err)
+		}
+		resp, err = l.client.Do(ctx, evidence.Request{
+			Method: http.MethodPost, Path: evidence.CollectionPath(l.resource, l.storage, s.Namespace),
+			Query: url.Values{"dryRun": {"All"}}, ContentType: evidence.JSON, Body: body,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if resp.Refused() {
+		l.unfit = append(l.unfit, refusal{fullName(s.Namespace, s.Name), resp.Status, resp.Reason, resp.Message})
+	}
+	return nil
+}
+
+// copyOf is an object under another name, without what the server gave it.
+func copyOf(object []byte) ([]byte, error) {
+	var m map[string]any
+	if err := json.Unmarshal(object, &m); err != nil {
+		return nil, err
+	}
+	meta := map[string]any{"name": rewrite.ProbePrefix + rand.String(8)}
+	if was, ok := m["metadata"].(map[string]any); ok {
+		for _, keep := range []string{"namespace", "labels", "annotations"} {
+			if was[keep] != nil {
+				meta[keep] = was[keep]
+			}
+		}
+	}
+	m["metadata"] = meta
+	return json.Marshal(m)
+}
+
+func (l *look) serves(version string) bool {
+	for _, v := range l.crd.Spec.Versions {
+		if v.Name == version {
+			return v.Served
+		}
+	}
+	return false
+}
