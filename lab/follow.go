@@ -1,0 +1,162 @@
+package lab
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/crdlab/crdlab/lab/cluster"
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+// shown is how many exchanges a State carries.
+const shown = 200
+
+// follow brings what the observer sees and what the log gains into the state, and completes a step that somebody does
+// by hand.
+func (s *Session) follow(ctx context.Context, observer *evidence.Observer) {
+	ended := s.ended()
+	for {
+		moved, grown := observer.Changed(), s.log.Grown()
+		if s.look(observer) {
+			s.byHand(ctx, observer)
+		}
+		select {
+		case <-moved:
+		case <-grown:
+		case <-ended:
+			s.trouble(s.opts.Cluster.(cluster.Watchdog).Err())
+			ended = nil
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// ended is closed when the cluster has ended by itself; nil where it cannot.
+func (s *Session) ended() <-chan struct{} {
+	if w, can := s.opts.Cluster.(cluster.Watchdog); can {
+		return w.Ended()
+	}
+	return nil
+}
+
+// look takes over what is new, and says whether somebody else may have acted while it is the learner's turn.
+func (s *Session) look(observer *evidence.Observer) bool {
+	live, trouble := observer.Latest()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Live, s.state.Trouble = live, trouble
+	s.state.Log = s.exchanges(s.log.Seq()-shown*2, shown)
+	s.state.Undone = s.undone(live)
+	s.publish()
+	now := s.state.Steps[s.state.Current]
+	return now.Phase == Ready && !sameCluster(now.Before, live) || s.handled(now)
+}
+
+// handled says whether somebody else has sent requests since it became the learner's turn.
+func (s *Session) handled(step *Step) bool {
+	return step.Phase == Ready && slices.ContainsFunc(s.log.Since(s.marks[step.Index]), func(x evidence.Exchange) bool { return x.Actor == evidence.ByHand })
+}
+
+// exchanges are those after a place in the log that a reader is to see: not the observer's own.
+func (s *Session) exchanges(after, most int) []evidence.Exchange {
+	var out []evidence.Exchange
+	for _, x := range s.log.Since(max(0, after)) {
+		if x.Actor != evidence.ByObserver {
+			out = append(out, x)
+		}
+	}
+	return out[max(0, len(out)-most):]
+}
+
+// undone names the steps whose effect does not stand any more.
+func (s *Session) undone(live *evidence.Observation) []string {
+	var out []string
+	for _, step := range s.state.Steps {
+		passed := step.Phase == Applied && step.Result == lesson.Passed
+		if passed && step.Lesson.Lasts != nil && !step.Lesson.Lasts(live) {
+			out = append(out, step.ID)
+		}
+	}
+	return out
+}
+
+// byHand looks whether somebody else has done the current step, and if not, what is wrong with what they did. It judges by
+// an observation in which all is in that they have done so far.
+func (s *Session) byHand(ctx context.Context, observer *evidence.Observer) {
+	live, err := observer.Sync(ctx)
+	if err != nil {
+		return // the trouble is in the state already
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.state.Steps[s.state.Current]
+	if now.Phase != Ready || len(now.Lesson.Checks) == 0 {
+		return
+	}
+	step := *now
+	step.Exchanges = s.exchanges(s.marks[now.Index], keptExchanges)
+	e := s.evidence(&step, live)
+	if s.holds(&step, e, lesson.Done) {
+		step.ByHand = true
+		step.Observations = []*evidence.Observation{at(step.Before, "before")}
+		s.conclude(&step, live, time.Since(step.Before.At))
+	} else {
+		step.Hints = s.hints(&step, e)
+	}
+	s.state.Steps[now.Index] = &step
+	s.publish()
+}
+
+// sameCluster says that two observations show the same CRD and the same bytes.
+func sameCluster(a, b *evidence.Observation) bool {
+	if (a.CRD == nil) != (b.CRD == nil) || len(a.Objects) != len(b.Objects) || a.Stored.Total != b.Stored.Total {
+		return false
+	}
+	if a.CRD != nil && (a.CRD.ResourceVersion != b.CRD.ResourceVersion || a.CRD.UID != b.CRD.UID) {
+		return false
+	}
+	for i := range a.Objects {
+		if a.Objects[i].Stored.ModRevision != b.Objects[i].Stored.ModRevision {
+			return false
+		}
+	}
+	return true
+}
+
+// hints are what the lesson says to the wrong states that are seen.
+func (s *Session) hints(step *Step, e lesson.Evidence) []string {
+	var out []string
+	for _, w := range step.Lesson.Wrong {
+		if w.Seen(e) {
+			if text, err := s.prose[step.Index].Render(s.opts.Track, "wrong:"+w.ID, e); err == nil {
+				out = append(out, text)
+			}
+		}
+	}
+	return out
+}
+
+// followHands records what others ask of the API server, where the cluster can tell.
+func (s *Session) followHands(ctx context.Context) {
+	w, can := s.opts.Cluster.(cluster.RequestWatcher)
+	if !can {
+		return
+	}
+	s.followed.Go(func() {
+		for ctx.Err() == nil {
+			requests, err := w.WatchRequests(ctx)
+			if err == nil {
+				for r := range requests {
+					s.log.Add(evidence.FromRequest(r))
+				}
+			}
+			select { // the server is gone, or not there yet
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+}

@@ -1,0 +1,190 @@
+package lesson
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/crdlab/crdlab/lab/evidence"
+)
+
+// Prose is what a track or a step says to people: pieces of Markdown, each a template over Evidence.
+type Prose struct {
+	file   string
+	Title  string
+	pieces map[string]string
+	order  []string
+}
+
+// ReadProse reads the prose of a step, or of the track where id is "track".
+func (t *Track) ReadProse(id string) (*Prose, error) {
+	file := id + "." + Locale + ".md"
+	raw, err := fs.ReadFile(t.Prose, file)
+	if err != nil {
+		return nil, fmt.Errorf("the prose of %s/%s: %w", t.ID, id, err)
+	}
+	p := &Prose{file: file, pieces: map[string]string{}}
+	piece := ""
+	for line := range strings.Lines(string(raw)) {
+		if title, is := strings.CutPrefix(line, "# "); is {
+			p.Title = strings.TrimSpace(title)
+		} else if id, is := strings.CutPrefix(line, "## "); is {
+			piece = strings.TrimSpace(id)
+			p.order = append(p.order, piece)
+		} else if piece != "" {
+			p.pieces[piece] += line
+		}
+	}
+	for id, text := range p.pieces {
+		p.pieces[id] = strings.TrimSpace(text)
+	}
+	return p, nil
+}
+
+// Pieces are the headings, in their order.
+func (p *Prose) Pieces() []string { return p.order }
+
+// Has says whether there is a piece of that heading.
+func (p *Prose) Has(id string) bool { return p.pieces[id] != "" }
+
+// Render fills a piece in with what the evidence says. Paragraphs come back as one line each.
+func (p *Prose) Render(t *Track, id string, e Evidence) (string, error) {
+	text := p.pieces[id]
+	if id == "title" {
+		text = p.Title
+	}
+	if text == "" {
+		return "", fmt.Errorf("%s: there is no %q", p.file, id)
+	}
+	tmpl, err := template.New(p.file + " " + id).Option("missingkey=error").Funcs(functions(t)).Parse(text)
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	if err := tmpl.Execute(&out, e); err != nil {
+		return "", err
+	}
+	return unwrap(out.String()), nil
+}
+
+// unwrap joins the lines of a paragraph; the screen breaks them where it has to.
+func unwrap(text string) string {
+	var out []string
+	for _, para := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		lines := strings.Split(strings.TrimSpace(para), "\n")
+		joined := lines[0]
+		for _, l := range lines[1:] {
+			if strings.HasPrefix(l, "- ") {
+				joined += "\n" + l
+			} else {
+				joined += " " + strings.TrimSpace(l)
+			}
+		}
+		out = append(out, joined)
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// functions are what prose may call besides the methods of Evidence.
+func functions(t *Track) template.FuncMap {
+	version := func(i int) func() string { return func() string { return t.Versions[i] } }
+	f := template.FuncMap{
+		"old":  version(0),
+		"new":  version(len(t.Versions) - 1),
+		"list": func(s []string) string { return "[" + strings.Join(s, " ") + "]" },
+		"plural": func(n int, one, many string) string {
+			if n == 1 {
+				return fmt.Sprint(n, " ", one)
+			}
+			return fmt.Sprint(n, " ", many)
+		},
+	}
+	return f
+}
+
+// StoredAt counts the objects whose bytes are at a version, after the step.
+func (e Evidence) StoredAt(version string) int {
+	if e.After == nil {
+		return 0
+	}
+	return e.After.Stored.ByVersion[version]
+}
+
+// Total counts the objects, after the step.
+func (e Evidence) Total() int {
+	if e.After == nil {
+		return 0
+	}
+	return e.After.Stored.Total
+}
+
+// StoredVersions is the CRD's record, after the step.
+func (e Evidence) StoredVersions() []string { return e.After.StoredVersions() }
+
+// Refusal is the last exchange that the server refused, of the step or by hand.
+func (e Evidence) Refusal() (*evidence.Exchange, error) {
+	for _, x := range slices.Backward(e.Exchanges) {
+		if x.Refused() && (x.Actor == evidence.ByStep || x.Actor == evidence.ByHand) {
+			return &x, nil
+		}
+	}
+	return nil, fmt.Errorf("nothing was refused")
+}
+
+// Find returns the first exchange of the step, or by hand, that a function accepts; nil where there is none.
+func (e Evidence) Find(accept func(evidence.Exchange) bool) *evidence.Exchange {
+	for _, x := range e.Exchanges {
+		if (x.Actor == evidence.ByStep || x.Actor == evidence.ByHand) && accept(x) {
+			return &x
+		}
+	}
+	return nil
+}
+
+// Value reads a field of an object's view as text, after the step: {{.Value "alpha" "v1" "spec" "size"}}; "nothing"
+// where the view has no such field.
+func (e Evidence) Value(object, version string, path ...string) string {
+	if v, ok := e.After.Object(object).View(version).Field(path...); ok {
+		return fmt.Sprint(v)
+	}
+	return "nothing"
+}
+
+// Bytes reads a field of an object's stored value as text, after the step; "nothing" where the bytes have none.
+func (e Evidence) Bytes(object string, path ...string) string {
+	if o := e.After.Object(object); o != nil {
+		if v, ok := o.Stored.Field(path...); ok {
+			return fmt.Sprint(v)
+		}
+	}
+	return "nothing"
+}
+
+// Describe returns a track's title, its summary in one line, and the titles of its steps.
+func (t *Track) Describe() (title, summary string, steps []string) {
+	e := Evidence{}
+	if p, err := t.ReadProse("track"); err == nil {
+		title, _ = p.Render(t, "title", e)
+		summary, _ = p.Render(t, "briefing", e)
+	}
+	for i := range t.Steps {
+		steps = append(steps, t.StepTitle(i))
+	}
+	return title, summary, steps
+}
+
+// StepTitle is the title of a step; its id where it has no prose.
+func (t *Track) StepTitle(i int) string {
+	p, err := t.ReadProse(t.Steps[i].ID)
+	if err != nil {
+		return t.Steps[i].ID
+	}
+	title, err := p.Render(t, "title", Evidence{})
+	if err != nil {
+		return t.Steps[i].ID
+	}
+	return title
+}

@@ -1,0 +1,375 @@
+// Package lab runs the steps of a track on a cluster, follows what happens there, by whomever, and records what was
+// seen. The terminal program, the command line, tests and reports are all readers of one Session.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/crdlab/crdlab/lab/cluster"
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/rewrite"
+	"github.com/crdlab/crdlab/lab/storage"
+)
+
+// DefaultGroup is the API group of a lab without a learner's name.
+const DefaultGroup = "lab.example.com"
+
+// DefaultNamespace is where a lab without a learner's name keeps its objects.
+const DefaultNamespace = "crdlab"
+
+// MinWidgets is how many objects a lesson speaks of by name; a lab has no fewer.
+const MinWidgets = 5
+
+// Options say what a session runs, and where.
+type Options struct {
+	Track   *lesson.Track
+	Cluster cluster.Cluster
+	Widgets int // how many objects the track begins with; MinWidgets where 0
+	Learner string
+}
+
+// Session is one learner's run of a track. Its methods may be called from several goroutines; one Apply, GoTo or Reset
+// goes on at a time, and a second one waits for it.
+type Session struct {
+	opts Options
+	log  *evidence.Log
+
+	working sync.Mutex // held by what changes the cluster: Apply, GoTo, Reset
+
+	mu       sync.Mutex
+	client   *evidence.Client
+	observer *evidence.Observer
+	stop     context.CancelFunc // ends the followers
+	followed sync.WaitGroup
+	state    State
+	prose    []*lesson.Prose
+	marks    []int // per step: the place in the log from which on exchanges are its own
+	changed  chan struct{}
+	resume   chan struct{} // closed while nothing is paused
+	closed   bool
+}
+
+// Open prepares a cluster for a track: what a lab left there before is removed. The caller keeps the cluster.
+func Open(ctx context.Context, o Options) (*Session, error) {
+	if o.Widgets == 0 {
+		o.Widgets = MinWidgets
+	}
+	if o.Widgets < MinWidgets {
+		return nil, fmt.Errorf("%d widgets are too few: the lesson speaks of %d by name", o.Widgets, MinWidgets)
+	}
+	s := &Session{opts: o, log: evidence.NewLog(), changed: make(chan struct{}), resume: make(chan struct{})}
+	close(s.resume)
+	group, namespace := DefaultGroup, DefaultNamespace
+	if o.Learner != "" {
+		group, namespace = o.Learner+"."+group, namespace+"-"+o.Learner
+	}
+	s.state = State{Track: o.Track, Cluster: o.Cluster.Info(), Resource: storage.Resource{Group: group, Plural: o.Track.Plural},
+		Namespace: namespace, Learner: o.Learner, Widgets: o.Widgets, StartedAt: time.Now()}
+	s.state.Kubeconfig, s.state.KubectlFlags = o.Cluster.Kubeconfig()
+	for _, step := range o.Track.Steps {
+		p, err := o.Track.ReadProse(step.ID)
+		if err != nil {
+			return nil, err
+		}
+		s.prose = append(s.prose, p)
+	}
+	if err := s.clear(ctx); err != nil {
+		return nil, err
+	}
+	return s, s.begin(ctx)
+}
+
+func (s *Session) scope() cluster.Scope {
+	return cluster.Scope{Resource: s.state.Resource, Namespace: s.state.Namespace}
+}
+
+// clear removes what a lab left on the cluster; where nothing is left, nothing is done.
+func (s *Session) clear(ctx context.Context) error {
+	client, err := evidence.NewClient(s.opts.Cluster.Config(), s.log)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	r, err := client.As(evidence.ByObserver).Unrecorded().Get(ctx, evidence.DefinitionPath(s.state.Resource), nil)
+	if err != nil {
+		return fmt.Errorf("look for the CRD %s: %w", s.state.Resource, err)
+	}
+	if r.Status == http.StatusNotFound {
+		return nil
+	}
+	if err := s.opts.Cluster.Reset(ctx, s.scope()); err != nil {
+		return fmt.Errorf("remove what an earlier lab left on the cluster: %w", err)
+	}
+	return nil
+}
+
+// begin starts to follow an empty cluster, at the track's first step.
+func (s *Session) begin(ctx context.Context) error {
+	from, err := s.opts.Cluster.Storage()
+	if err != nil {
+		return fmt.Errorf("read the cluster's etcd: %w", err)
+	}
+	client, err := evidence.NewClient(s.opts.Cluster.Config(), s.log)
+	if err != nil {
+		return err
+	}
+	follow, stop := context.WithCancel(context.WithoutCancel(ctx))
+	observer, err := evidence.Observe(follow, client, from, s.state.Resource)
+	if err != nil {
+		stop()
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client, s.observer, s.stop = client, observer, stop
+	s.state.Steps, s.state.Current, s.state.Undone = nil, 0, nil
+	s.marks = make([]int, len(s.opts.Track.Steps))
+	s.state.Live, _ = observer.Latest()
+	for i := range s.opts.Track.Steps {
+		s.state.Steps = append(s.state.Steps, s.fresh(i))
+	}
+	s.ready(0, s.state.Live)
+	s.followed.Go(func() { s.follow(follow, observer) })
+	s.followHands(follow)
+	s.publish()
+	return nil
+}
+
+// fresh is a step of which nothing has happened yet.
+func (s *Session) fresh(i int) *Step {
+	l := &s.opts.Track.Steps[i]
+	step := &Step{Lesson: l, Index: i, ID: l.ID, Title: s.opts.Track.StepTitle(i), Result: lesson.Skipped}
+	for _, a := range l.Actions {
+		step.Actions = append(step.Actions, Action{ID: a.ID, Kubectl: a.Kubectl(s.env(s.client))})
+	}
+	return step
+}
+
+// env is what actions get.
+func (s *Session) env(client *evidence.Client) *lesson.Env {
+	from, err := s.opts.Cluster.Storage()
+	if err != nil {
+		from = nil
+	}
+	return &lesson.Env{Cluster: s.opts.Cluster, Client: client, Storage: from, Resource: s.state.Resource,
+		Namespace: s.state.Namespace, Learner: s.state.Learner, Widgets: s.state.Widgets, Progress: s.progress, Gate: s.gate}
+}
+
+// ready makes a step the learner's next; the lock is held.
+func (s *Session) ready(i int, before *evidence.Observation) {
+	step := *s.state.Steps[i]
+	step.Phase, step.Before = Ready, before
+	s.state.Current = i
+	s.marks[i] = s.log.Seq()
+	e := s.evidence(&step, before)
+	env := s.env(s.client)
+	for _, a := range step.Lesson.Actions {
+		if a.Change != nil {
+			step.Change = append(step.Change, a.Change(env)...)
+		}
+	}
+	p := s.prose[i]
+	step.Briefing, step.Err = p.Render(s.opts.Track, "briefing", e)
+	if step.Lesson.Predict != nil {
+		var err error
+		step.Question, err = p.Render(s.opts.Track, "question", e)
+		step.Err = errors.Join(step.Err, err)
+		step.Options = nil
+		for _, id := range step.Lesson.Predict.Options {
+			text, err := p.Render(s.opts.Track, "option:"+id, e)
+			step.Err = errors.Join(step.Err, err)
+			step.Options = append(step.Options, Option{ID: id, Text: text})
+		}
+	}
+	s.state.Steps[i] = &step
+}
+
+// evidence is what a step may speak of, as of an observation; the lock is held.
+func (s *Session) evidence(step *Step, after *evidence.Observation) lesson.Evidence {
+	return lesson.Evidence{Before: step.Before, After: after, Exchanges: step.Exchanges, Rewrite: step.Rewrite, Verdict: step.Verdict,
+		Resource: s.state.Resource, Namespace: s.state.Namespace, Widgets: s.state.Widgets}
+}
+
+// State returns how things are now.
+func (s *Session) State() *State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.state
+	now.Steps = slices.Clone(s.state.Steps)
+	return &now
+}
+
+// Changed is closed when the state has changed.
+func (s *Session) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+// publish tells the readers; the lock is held.
+func (s *Session) publish() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// update changes the current step under the lock, by a copy: whoever holds the old one keeps it.
+func (s *Session) update(i int, change func(*Step)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	step := *s.state.Steps[i]
+	change(&step)
+	s.state.Steps[i] = &step
+	s.publish()
+}
+
+// Predict notes which option the learner takes to be right; it may be changed until the step is applied.
+func (s *Session) Predict(option string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	step := *s.state.Steps[s.state.Current]
+	if step.Phase != Ready {
+		return fmt.Errorf("step %s was applied: it is too late to predict", step.ID)
+	}
+	if !slices.ContainsFunc(step.Options, func(o Option) bool { return o.ID == option }) {
+		return fmt.Errorf("step %s has no option %q", step.ID, option)
+	}
+	step.Given = option
+	s.state.Steps[s.state.Current] = &step
+	s.publish()
+	return nil
+}
+
+// Next goes on to the next step, once the current one passed; false where it has not, or is the last one.
+func (s *Session) Next() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.state.Steps[s.state.Current]
+	if now.Phase != Applied || now.Result == lesson.Failed || s.state.Current == len(s.state.Steps)-1 {
+		return false
+	}
+	s.ready(s.state.Current+1, now.After)
+	s.publish()
+	return true
+}
+
+// GoTo resets the cluster and applies all steps before the one given, so that it is the learner's turn there.
+func (s *Session) GoTo(ctx context.Context, id string) error {
+	target := s.opts.Track.Step(id)
+	if target < 0 {
+		return fmt.Errorf("the track %s has no step %q", s.opts.Track.ID, id)
+	}
+	if err := s.Reset(ctx); err != nil {
+		return err
+	}
+	for range target {
+		if err := s.Apply(ctx); err != nil {
+			return err
+		}
+		if !s.Next() {
+			now := s.State()
+			return fmt.Errorf("the step %s, on the way to %s, did not pass", now.Steps[now.Current].ID, id)
+		}
+	}
+	return nil
+}
+
+// Reset removes what the lab made, and begins again at the first step.
+func (s *Session) Reset(ctx context.Context) error {
+	s.working.Lock()
+	defer s.working.Unlock()
+	s.doing("resetting the cluster")
+	defer s.doing("")
+	s.unfollow()
+	if err := s.opts.Cluster.Reset(ctx, s.scope()); err != nil {
+		s.trouble(err)
+		return fmt.Errorf("reset the cluster: %w", err)
+	}
+	s.trouble(nil)
+	return s.begin(ctx)
+}
+
+func (s *Session) doing(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Doing = what
+	s.publish()
+}
+
+func (s *Session) trouble(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Trouble = err
+	s.publish()
+}
+
+// unfollow ends the followers.
+func (s *Session) unfollow() {
+	if s.stop == nil {
+		return
+	}
+	s.stop()
+	s.observer.Close()
+	s.followed.Wait()
+	s.client.Close()
+}
+
+// Select holds an object whole, so that it can be shown.
+func (s *Session) Select(namespace, name string) {
+	s.mu.Lock()
+	observer := s.observer
+	s.mu.Unlock()
+	observer.Select(namespace, name)
+}
+
+// Pause holds up a long action before its next write, or lets it go on.
+func (s *Session) Pause(yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if yes == s.state.Paused {
+		return
+	}
+	if s.state.Paused = yes; yes {
+		s.resume = make(chan struct{})
+	} else {
+		close(s.resume)
+	}
+	s.publish()
+}
+
+func (s *Session) gate(ctx context.Context) error {
+	s.mu.Lock()
+	resume := s.resume
+	s.mu.Unlock()
+	select {
+	case <-resume:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Session) progress(p rewrite.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Progress = &p
+	s.publish()
+}
+
+// Close ends the session. The cluster stays as it is, and with the caller.
+func (s *Session) Close(context.Context) error {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if !closed {
+		s.unfollow()
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package migrate
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+func attemptRemoval() lesson.Step {
+	const step = "attempt-removal"
+	return lesson.Step{
+		ID: step,
+		Actions: []lesson.Action{{
+			ID:      "crd",
+			Do:      func(ctx context.Context, env *lesson.Env) error { return applyCRD(ctx, env, step, "crd") },
+			Kubectl: patchCRD(`{"op":"remove","path":"/spec/versions/0"}`),
+			Change:  lines("- spec.versions[v1alpha1]"),
+			Expect:  lesson.Expect{Refused: true, Status: http.StatusUnprocessableEntity, Field: "status.storedVersions[0]"},
+		}},
+		Predict: &lesson.Prediction{
+			Options: []string{"accepted", "refused", "warned"},
+			Answer: func(e lesson.Evidence) (string, error) {
+				x := e.Find(func(x evidence.Exchange) bool { return changesCRD(e, x) })
+				return choose([]string{"accepted", "refused", "warned"}, x != nil && !x.Refused() && len(x.Warnings) == 0, x != nil && x.Refused(), x != nil)
+			},
+		},
+		Checks: []lesson.Check{
+			{ID: "refused", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				const want = "422, because of status.storedVersions[0]"
+				x := e.Find(func(x evidence.Exchange) bool { return changesCRD(e, x) && x.Refused() })
+				if x == nil {
+					return lesson.Holds(false, want, "nothing was refused")
+				}
+				return lesson.Holds(x.Status == http.StatusUnprocessableEntity && lesson.HasCause(*x, "status.storedVersions[0]"), want, answer(*x))
+			}},
+			{ID: "nothing-stored", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
+				return lesson.Expected(0, e.StoredAt(oldVersion))
+			}},
+			{ID: "still-there", Kind: lesson.Invariant, Eval: func(e lesson.Evidence) lesson.Outcome {
+				return lesson.Expected("served, not storage", flags(e, oldVersion))
+			}},
+		},
+		Wrong: []lesson.Diagnosis{
+			{ID: "accepted", Seen: func(e lesson.Evidence) bool { return e.After.CRD != nil && e.After.Version(oldVersion) == nil }},
+			{ID: "trimmed", Seen: func(e lesson.Evidence) bool { return e.After.CRD != nil && !e.After.Lists(oldVersion) }},
+		},
+	}
+}
+
+// changesCRD says whether an exchange asked to change the CRD itself, not its status.
+func changesCRD(e lesson.Evidence, x evidence.Exchange) bool {
+	return x.Method != http.MethodGet && x.To(evidence.DefinitionPath(e.Resource))
+}

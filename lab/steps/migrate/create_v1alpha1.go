@@ -1,0 +1,119 @@
+package migrate
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+// The field of bravo that the schema does not know.
+const unknownField = "weight"
+
+func createOld() lesson.Step {
+	const step = "create-v1alpha1"
+	return lesson.Step{
+		ID: step,
+		Actions: []lesson.Action{{
+			ID: "crd",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				if err := applyCRD(ctx, env, step, "crd"); err != nil {
+					return err
+				}
+				return until(ctx, env, env.Path(oldVersion, ""), answers(http.StatusOK))
+			},
+			Kubectl: then(fromManifest("kubectl apply", step, "crd"), kubectl("kubectl wait --for=condition=Established crd/CRD")),
+			Change:  lines("+ spec.versions[v1alpha1]  served, storage"),
+		}, {
+			ID:      "widgets",
+			Do:      func(ctx context.Context, env *lesson.Env) error { return create(ctx, env, step, "widgets", oldVersion) },
+			Kubectl: fromManifest("kubectl apply", step, "widgets"),
+			Change:  lines("+ alpha, delta, echo  at v1alpha1"),
+		}, {
+			ID: "unknown-field",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				return create(ctx, env, step, "unknown-field", oldVersion)
+			},
+			// kubectl itself refuses unknown fields unless it is told to leave that to the server
+			Kubectl: fromManifest("kubectl apply --validate=warn", step, "unknown-field"),
+			Change:  lines("+ bravo  with spec.weight, which the schema lacks"),
+		}, {
+			ID: "team",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				return apply(ctx, env, step, "team", oldVersion, team)
+			},
+			Kubectl: fromManifest("kubectl apply --server-side --field-manager="+team, step, "team"),
+			Change:  lines("+ charlie  applied by the manager team"),
+		}},
+		Predict: &lesson.Prediction{
+			Options: []string{"refused", "kept", "pruned"},
+			Answer: func(e lesson.Evidence) (string, error) {
+				sent := bravoSent(e)
+				_, kept := e.After.Object(bravo).View(oldVersion).Field("spec", unknownField)
+				return choose([]string{"refused", "kept", "pruned"}, sent != nil && sent.Refused(), sent != nil && kept, sent != nil && !kept)
+			},
+		},
+		Checks: []lesson.Check{
+			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: storedAt(func(e lesson.Evidence) map[string]int { return map[string]int{oldVersion: e.Widgets} })},
+			{ID: "record", Kind: lesson.Done, Eval: record(oldVersion)},
+			{ID: "pruned", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: pruned},
+			{ID: "team", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				want := team + " (Apply) " + e.Resource.Group + "/" + oldVersion
+				got := managers(e.After.Object(charlie), asItIs)
+				for _, m := range got {
+					if m == want {
+						return lesson.Holds(true, want, m)
+					}
+				}
+				return lesson.Holds(false, want, orNobody(got))
+			}},
+		},
+		Wrong: []lesson.Diagnosis{
+			{ID: "no-crd", Seen: func(e lesson.Evidence) bool { return e.After.CRD == nil }},
+			{ID: "too-early", Seen: func(e lesson.Evidence) bool { return e.After.Version(newVersion) != nil }},
+		},
+	}
+}
+
+func answers(status int) func(*evidence.Response) bool {
+	return func(r *evidence.Response) bool { return r.Status == status }
+}
+
+func asItIs(version string) string { return version }
+
+func orNobody(managers []string) string {
+	if len(managers) == 0 {
+		return "nobody"
+	}
+	return strings.Join(managers, ", ")
+}
+
+// bravoSent is the request that made bravo, with the field that the schema does not know.
+func bravoSent(e lesson.Evidence) *evidence.Exchange {
+	return e.Find(func(x evidence.Exchange) bool {
+		return (x.Method == http.MethodPost || x.Method == http.MethodPatch) && strings.Contains(x.Body, bravo) &&
+			strings.Contains(x.Body, unknownField) && at(e, x, oldVersion)
+	})
+}
+
+// pruned checks that the field was sent, and is neither shown nor stored.
+func pruned(e lesson.Evidence) lesson.Outcome {
+	const want = "sent, and neither shown nor stored"
+	o := e.After.Object(bravo)
+	_, shown := o.View(oldVersion).Field("spec", unknownField)
+	stored := false
+	if o != nil {
+		_, stored = o.Stored.Field("spec", unknownField)
+	}
+	switch {
+	case o == nil:
+		return lesson.Holds(false, want, "there is no "+bravo)
+	case bravoSent(e) == nil:
+		return lesson.Holds(false, want, "never sent")
+	case shown || stored:
+		return lesson.Holds(false, want, "kept")
+	}
+	return lesson.Holds(true, want, want)
+}

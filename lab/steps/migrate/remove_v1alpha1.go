@@ -1,0 +1,104 @@
+package migrate
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+func removeOld() lesson.Step {
+	const step = "remove-v1alpha1"
+	return lesson.Step{
+		ID:   step,
+		Show: charlie,
+		Actions: []lesson.Action{{
+			ID: "crd",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				return replacing(ctx, env, func() error { return applyCRD(ctx, env, step, "crd") })
+			},
+			Kubectl: patchCRD(`{"op":"remove","path":"/spec/versions/0"}`),
+			Change:  lines("- spec.versions[v1alpha1]"),
+		}, {
+			ID: "team",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				return apply(ctx, env, step, "team", newVersion, team)
+			},
+			Kubectl: then(kubectl("sleep 1"), fromManifest("kubectl apply --server-side --field-manager="+team, step, "team")),
+			Change:  lines("  the team applies charlie at v1beta1"),
+		}},
+		Predict: &lesson.Prediction{
+			Options: []string{"deleted", "rewritten", "untouched"},
+			Answer: func(e lesson.Evidence) (string, error) {
+				was, is := e.Before.Object(alpha), e.After.Object(alpha)
+				return choose([]string{"deleted", "rewritten", "untouched"}, is == nil,
+					was != nil && is.Stored.ModRevision != was.Stored.ModRevision, was != nil)
+			},
+		},
+		Checks: []lesson.Check{
+			{ID: "removed", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				var names []string
+				if e.After.CRD != nil {
+					for _, v := range e.After.CRD.Versions {
+						names = append(names, v.Name)
+					}
+				}
+				return lesson.Expected([]string{newVersion}, names)
+			}},
+			{ID: "applied", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				xs := teamApplies(e)
+				if len(xs) == 0 {
+					return lesson.Holds(false, "200", "the team applied nothing")
+				}
+				return lesson.Expected("200", answer(xs[len(xs)-1]))
+			}},
+			{ID: "readable", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				for _, o := range e.After.Objects {
+					if s := viewStatus(e, o.Name, newVersion); s != http.StatusOK {
+						return lesson.Expected("200 for every object", o.Name+": "+http.StatusText(s))
+					}
+				}
+				return lesson.Holds(len(e.After.Objects) > 0, "200 for every object", "200 for every object")
+			}},
+			{ID: "all-there", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
+				return lesson.Expected(counts(e.Before.Stored.ByVersion), counts(e.After.Stored.ByVersion))
+			}},
+		},
+		Wrong: []lesson.Diagnosis{
+			{ID: "no-crd", Seen: func(e lesson.Evidence) bool { return e.After.CRD == nil || e.After.CRD.Terminating }},
+			{ID: "nobody-applied", Seen: func(e lesson.Evidence) bool {
+				return e.After.CRD != nil && e.After.Version(oldVersion) == nil && len(teamApplies(e)) == 0
+			}},
+		},
+		Lasts: func(o *evidence.Observation) bool { return o.CRD != nil && o.Version(oldVersion) == nil },
+	}
+}
+
+// replacing changes the CRD, and waits until the server has replaced the handler of its objects. Where no answer would
+// tell, the end of a watch does: the server ends every watch of the handler that it takes away.
+func replacing(ctx context.Context, env *lesson.Env, change func() error) error {
+	before, err := rewriteGuard(ctx, env)
+	if err != nil {
+		return err
+	}
+	watching, cancel := context.WithTimeout(ctx, lesson.Timeout)
+	defer cancel()
+	ended, err := env.Probe().WatchEnds(watching, env.Path(newVersion, ""))
+	if err != nil {
+		return err
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	after, err := rewriteGuard(ctx, env)
+	if err != nil || after.Generation == before.Generation {
+		return err // nothing was changed: nothing is replaced
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

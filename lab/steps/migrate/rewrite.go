@@ -1,0 +1,77 @@
+package migrate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+func rewriteObjects() lesson.Step {
+	return lesson.Step{
+		ID: "rewrite",
+		Actions: []lesson.Action{{
+			ID: "rewrite",
+			Do: func(ctx context.Context, env *lesson.Env) (err error) {
+				env.Rewrite, err = rewriter(env).Rewrite(ctx, newVersion)
+				return err
+			},
+			Kubectl: kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do kubectl patch NEW $w --type=merge -p '{}'; done`),
+			Change:  lines("~ every widget: a merge patch {} at v1beta1", "  nothing is asked for; the server writes all the same"),
+		}},
+		Predict: &lesson.Prediction{
+			Options: []string{"shrinks", "stays", "empties"},
+			Answer: func(e lesson.Evidence) (string, error) {
+				was, is := e.Before.StoredVersions(), e.After.StoredVersions()
+				return choose([]string{"shrinks", "stays", "empties"}, len(is) > 0 && len(is) < len(was), slices.Equal(was, is), len(is) == 0)
+			},
+		},
+		Checks: []lesson.Check{
+			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: storedAt(func(e lesson.Evidence) map[string]int { return map[string]int{newVersion: e.Before.Stored.Total} })},
+			{ID: "default", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
+				o := e.After.Object(alpha)
+				if o == nil {
+					return lesson.Holds(false, "spec.tier in alpha's bytes", "there is no alpha")
+				}
+				tier, there := o.Stored.Field("spec", "tier")
+				return lesson.Holds(there, "spec.tier in alpha's bytes", orNothing("spec.tier: ", tier, there))
+			}},
+			{ID: "same-objects", Kind: lesson.Invariant, Eval: sameObjects},
+			{ID: "managers", Kind: lesson.Invariant, Eval: sameManagers(asItIs)},
+			{ID: "record", Kind: lesson.Invariant, Eval: record(oldVersion, newVersion)},
+		},
+		Wrong: []lesson.Diagnosis{
+			{ID: "flipped-back", Seen: func(e lesson.Evidence) bool { return e.After.StorageVersion() == oldVersion }},
+			{ID: "some-left", Seen: func(e lesson.Evidence) bool {
+				return e.After.StorageVersion() == newVersion && e.After.Stored.ByVersion[oldVersion] > 0
+			}},
+			{ID: "trimmed-early", Seen: func(e lesson.Evidence) bool {
+				return e.After.Stored.ByVersion[oldVersion] > 0 && !e.After.Lists(oldVersion)
+			}},
+		},
+		Lasts: func(o *evidence.Observation) bool { return o.Stored.ByVersion[oldVersion] == 0 },
+	}
+}
+
+// sameObjects checks that every object is the one that it was: the same uid, and the same spec but for the new field.
+func sameObjects(e lesson.Evidence) lesson.Outcome {
+	const want = "the same uid and spec, but for tier"
+	if e.Before == nil || len(e.Before.Objects) == 0 {
+		return lesson.Holds(false, want, "no objects before the step")
+	}
+	for _, was := range e.Before.Objects {
+		is := e.After.Object(was.Name)
+		if is == nil {
+			return lesson.Holds(false, want, was.Name+" is gone")
+		}
+		if is.UID != was.UID {
+			return lesson.Holds(false, want, was.Name+" was made anew")
+		}
+		a, b := was.View(newVersion), is.View(newVersion)
+		if a == nil || b == nil || !sameBut(a.Object, b.Object, "metadata", "spec.tier") {
+			return lesson.Holds(false, want, was.Name+" changed in more")
+		}
+	}
+	return lesson.Holds(true, want, want)
+}

@@ -1,0 +1,82 @@
+package migrate
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+func stopServing() lesson.Step {
+	const step = "stop-serving"
+	return lesson.Step{
+		ID: step,
+		Actions: []lesson.Action{{
+			ID: "crd",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				if err := applyCRD(ctx, env, step, "crd"); err != nil {
+					return err
+				}
+				return until(ctx, env, env.Path(oldVersion, alpha), answers(http.StatusNotFound))
+			},
+			Kubectl: patchCRD(`{"op":"replace","path":"/spec/versions/0/served","value":false}`),
+			Change:  lines("- spec.versions[v1alpha1].served  true"),
+		}, {
+			ID:      "ask-v1alpha1",
+			Do:      func(ctx context.Context, env *lesson.Env) error { return get(ctx, env, oldVersion, alpha) },
+			Kubectl: kubectl("sleep 1; kubectl get --raw /apis/GROUP/" + oldVersion + "/namespaces/$(kubectl config view --minify -o jsonpath='{..namespace}')/widgets/alpha"),
+			Change:  lines("  GET alpha at v1alpha1"),
+			Expect:  lesson.Expect{Refused: true},
+		}, {
+			ID:      "ask-v1beta1",
+			Do:      func(ctx context.Context, env *lesson.Env) error { return get(ctx, env, newVersion, alpha) },
+			Kubectl: kubectl("kubectl get NEW alpha"),
+			Change:  lines("  GET alpha at v1beta1"),
+		}},
+		Predict: &lesson.Prediction{
+			Options: []string{"gone", "not-found", "converted"},
+			Answer: func(e lesson.Evidence) (string, error) {
+				status := viewStatus(e, alpha, oldVersion)
+				return choose([]string{"gone", "not-found", "converted"}, status == http.StatusGone, status == http.StatusNotFound, status == http.StatusOK)
+			},
+		},
+		Checks: []lesson.Check{
+			{ID: "flag", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				return lesson.Expected("not served, not storage", flags(e, oldVersion))
+			}},
+			{ID: "asked-old", Kind: lesson.Done, Eval: asked(oldVersion, http.StatusNotFound)},
+			{ID: "asked-new", Kind: lesson.Done, Eval: asked(newVersion, http.StatusOK)},
+			{ID: "views", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				for _, o := range e.After.Objects {
+					if viewStatus(e, o.Name, oldVersion) != http.StatusNotFound || viewStatus(e, o.Name, newVersion) != http.StatusOK {
+						return lesson.Holds(false, "404 and 200 for every object", o.Name+": not so")
+					}
+				}
+				return lesson.Holds(len(e.After.Objects) > 0, "404 and 200 for every object", "404 and 200 for every object")
+			}},
+			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: bytesUnchanged},
+		},
+		Wrong: []lesson.Diagnosis{
+			{ID: "wrong-one", Seen: func(e lesson.Evidence) bool { v := e.After.Version(newVersion); return v != nil && !v.Served }},
+			{ID: "nobody-asked", Seen: func(e lesson.Evidence) bool {
+				v := e.After.Version(oldVersion)
+				return v != nil && !v.Served && asked(oldVersion, http.StatusNotFound)(e).Result == lesson.Failed
+			}},
+		},
+		Lasts: func(o *evidence.Observation) bool { v := o.Version(oldVersion); return v == nil || !v.Served },
+	}
+}
+
+// asked checks that somebody asked for alpha at a version, and how the server answered.
+func asked(version string, status int) func(lesson.Evidence) lesson.Outcome {
+	return func(e lesson.Evidence) lesson.Outcome {
+		got := any("nobody asked")
+		for _, x := range e.Exchanges {
+			if x.Method == http.MethodGet && x.To(objectPath(e, version, alpha)) {
+				got = x.Status
+			}
+		}
+		return lesson.Expected(status, got)
+	}
+}

@@ -1,0 +1,60 @@
+// Package migrate is the track of a migration with conversion strategy None: one field is added, the storage version is
+// switched, every object is rewritten, and the old version is removed. One file a step, its prose beside it.
+package migrate
+
+import (
+	"embed"
+
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+// The versions of the CRD. What the run says of them is read from the server; these are the names that the steps ask
+// for.
+const (
+	oldVersion = "v1alpha1"
+	newVersion = "v1beta1"
+)
+
+// The objects that the lesson speaks of.
+const (
+	alpha   = "alpha"   // nothing special: the one that is watched
+	bravo   = "bravo"   // came with a field that the schema does not know
+	charlie = "charlie" // made by server-side apply of the team
+	foxtrot = "foxtrot" // made after the storage switch
+)
+
+// Field managers.
+const (
+	lab  = "crdlab"
+	team = "team"
+)
+
+//go:embed *.md
+var prose embed.FS
+
+// Track is the lesson.
+func Track() *lesson.Track {
+	return &lesson.Track{
+		ID:       "migrate",
+		Group:    lesson.Migration,
+		Strategy: "None",
+		Versions: []string{oldVersion, newVersion},
+		Plural:   "widgets",
+		Minutes:  25,
+		Subject:  alpha,
+		Prose:    prose,
+		Steps: []lesson.Step{
+			createOld(),
+			addNew(),
+			deprecateOld(),
+			switchStorage(),
+			rewriteObjects(),
+			attemptRemoval(),
+			trimStoredVersions(),
+			stopServing(),
+			relabelManagedFields(),
+			removeOld(),
+			verify(),
+		},
+	}
+}

@@ -1,0 +1,73 @@
+// Package manifests holds the YAML that steps apply, as templates: one folder a track, one file an action of a step,
+// named STEP.ACTION.yaml. The namespace is that of the kubeconfig's context and stands in none of them.
+package manifests
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+	"text/template"
+)
+
+//go:embed */*.yaml
+var files embed.FS
+
+// Data is what a manifest is filled in with.
+type Data struct {
+	Group string   // the API group of the learner
+	Extra []Object // objects beyond those that the lesson speaks of
+}
+
+// Object is one object of which only the name and a number matter.
+type Object struct {
+	Name   string
+	Number int
+}
+
+// Extra makes the objects that bring a lesson's own up to a number.
+func Extra(own, wanted int) []Object {
+	var out []Object
+	for n := own + 1; n <= wanted; n++ {
+		out = append(out, Object{Name: fmt.Sprintf("widget-%05d", n), Number: n})
+	}
+	return out
+}
+
+// Render returns the YAML of one action of a step.
+func Render(track, step, action string, data Data) ([]byte, error) {
+	name := path(track, step, action)
+	raw, err := files.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("there is no manifest %s", name)
+	}
+	t, err := template.New(name).Option("missingkey=error").Parse(string(raw))
+	if err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", name, err)
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, data); err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", name, err)
+	}
+	return out.Bytes(), nil
+}
+
+// Has says whether an action of a step has a manifest.
+func Has(track, step, action string) bool {
+	_, err := fs.Stat(files, path(track, step, action))
+	return err == nil
+}
+
+func path(track, step, action string) string { return track + "/" + step + "." + action + ".yaml" }
+
+// Split takes a YAML stream apart.
+func Split(stream []byte) []string {
+	var out []string
+	for _, doc := range strings.Split("\n"+string(stream), "\n---\n") {
+		if doc = strings.TrimSpace(doc); doc != "" {
+			out = append(out, doc+"\n")
+		}
+	}
+	return out
+}
