@@ -121,7 +121,7 @@ func (s *Session) begin(ctx context.Context) error {
 		return err
 	}
 	follow, stop := context.WithCancel(context.WithoutCancel(ctx))
-	observer, err := evidence.Observe(follow, client, from, s.state.Resource)
+	observer, err := evidence.Observe(follow, client, from, s.state.Resource, s.opts.Track.Named...)
 	if err != nil {
 		stop()
 		return err

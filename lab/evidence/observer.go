@@ -37,6 +37,7 @@ type Observer struct {
 	client   *Client
 	storage  storage.Reader
 	resource storage.Resource
+	pinned   []string // names of objects that are always held
 
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -59,10 +60,11 @@ type Observer struct {
 
 type selection struct{ namespace, name string }
 
-// Observe loads the store and follows the cluster until the context ends or Close is called.
-func Observe(ctx context.Context, client *Client, from storage.Reader, resource storage.Resource) (*Observer, error) {
+// Observe loads the store and follows the cluster until the context ends or Close is called. The objects whose names are
+// given are always held whole.
+func Observe(ctx context.Context, client *Client, from storage.Reader, resource storage.Resource, pinned ...string) (*Observer, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	o := &Observer{client: client.As(ByObserver).Unrecorded(), storage: from, resource: resource, cancel: cancel,
+	o := &Observer{client: client.As(ByObserver).Unrecorded(), storage: from, resource: resource, pinned: pinned, cancel: cancel,
 		ended: make(chan struct{}), changed: make(chan struct{}), names: make(chan selection, 16)}
 	if err := o.load(ctx); err != nil {
 		cancel()
@@ -158,7 +160,7 @@ func (o *Observer) load(ctx context.Context) error {
 		}
 		counts.Total++
 		counts.ByVersion[v.Version()]++
-		if len(held) < MaxObjects-adopt || !byVersion[v.Version()] || o.held[v.Key] != nil {
+		if len(held) < MaxObjects-adopt-len(o.pinned) || !byVersion[v.Version()] || slices.Contains(o.pinned, v.Name) {
 			held[v.Key], used[v.Key] = &Object{Namespace: v.Namespace, Name: v.Name, Stored: stored(v)}, v.ModRevision
 			byVersion[v.Version()] = true
 		}
@@ -298,7 +300,8 @@ func (o *Observer) book(c storage.Change, few bool, w *work) error {
 		return nil
 	}
 	o.count(c.Value.Version(), 1)
-	if o.held[c.Key] == nil && !(len(o.held) < MaxObjects || few || o.counts.ByVersion[c.Value.Version()] == 1) {
+	wanted := few || len(o.held) < MaxObjects || o.counts.ByVersion[c.Value.Version()] == 1 || slices.Contains(o.pinned, c.Value.Name)
+	if o.held[c.Key] == nil && !wanted {
 		return nil
 	}
 	old := o.held[c.Key]
@@ -320,14 +323,19 @@ func (o *Observer) count(version string, by int) {
 	}
 }
 
-// evict keeps the number of held objects: the one that was left alone longest goes, but never the selected one.
+// evict keeps the number of held objects: the one that was left alone longest goes, but never the selected one, nor one
+// that is pinned.
 func (o *Observer) evict() {
+	selected := o.selected()
 	for len(o.held) > MaxObjects {
 		oldest := ""
-		for key := range o.held {
-			if key != o.selected() && (oldest == "" || o.used[key] < o.used[oldest]) {
+		for key, x := range o.held {
+			if key != selected && !slices.Contains(o.pinned, x.Name) && (oldest == "" || o.used[key] < o.used[oldest]) {
 				oldest = key
 			}
+		}
+		if oldest == "" {
+			return
 		}
 		delete(o.held, oldest)
 		delete(o.used, oldest)

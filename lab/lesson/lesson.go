@@ -28,8 +28,10 @@ type Track struct {
 	Minutes  int      // about how long it takes a person
 	Steps    []Step
 	Prose    fs.FS // one Markdown file a step and locale: STEP.LOCALE.md; the track's own is track.LOCALE.md
-	// Subject is the object to be shown before anything has changed.
+	// Subject is the object to be shown where a step names no other; Named are all of which the lesson speaks, and which
+	// are therefore always observed whole.
 	Subject string
+	Named   []string
 }
 
 // Group is a heading in the list of tracks.

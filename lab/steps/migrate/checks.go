@@ -36,24 +36,53 @@ func record(want ...string) func(lesson.Evidence) lesson.Outcome {
 	return func(e lesson.Evidence) lesson.Outcome { return lesson.Expected(want, e.After.StoredVersions()) }
 }
 
-// bytesUnchanged checks that no object of before was written since.
-func bytesUnchanged(e lesson.Evidence) lesson.Outcome {
-	if e.Before == nil || len(e.Before.Objects) == 0 {
-		return lesson.Holds(false, "objects before the step", "none")
+// pair is an object before and after the step.
+type pair struct{ was, is *evidence.Object }
+
+// pairs are the objects that were there before the step. An observation holds only some of many objects: one that is not
+// held now is left out, unless all are held, or the lesson speaks of it; then it is gone.
+func pairs(e lesson.Evidence) (out []pair, gone []string) {
+	if e.Before == nil {
+		return nil, nil
 	}
-	var written []string
 	for _, was := range e.Before.Objects {
-		now := e.After.Object(was.Name)
-		if now == nil || now.Stored.ModRevision != was.Stored.ModRevision || now.Stored.APIVersion != was.Stored.APIVersion {
-			written = append(written, was.Name)
+		is := e.After.Object(was.Name)
+		switch {
+		case is != nil:
+			out = append(out, pair{was, is})
+		case e.After.ObjectsOmitted == 0 || slices.Contains(named, was.Name):
+			gone = append(gone, was.Name)
 		}
 	}
-	got := "none was written"
-	if len(written) > 0 {
-		got = "written or gone: " + strings.Join(written, " ")
-	}
-	return lesson.Holds(len(written) == 0, "none was written", got)
+	return out, gone
 }
+
+// everyPair checks something of every object that was there before the step; it says of one what is wrong, or nothing.
+func everyPair(want string, wrong func(pair) string) func(lesson.Evidence) lesson.Outcome {
+	return func(e lesson.Evidence) lesson.Outcome {
+		objects, gone := pairs(e)
+		if len(objects) == 0 {
+			return lesson.Holds(false, want, "no objects")
+		}
+		if len(gone) > 0 {
+			return lesson.Holds(false, want, "gone: "+strings.Join(gone, " "))
+		}
+		for _, p := range objects {
+			if got := wrong(p); got != "" {
+				return lesson.Holds(false, want, p.was.Name+": "+got)
+			}
+		}
+		return lesson.Holds(true, want, want)
+	}
+}
+
+// bytesUnchanged checks that no object of before was written since.
+var bytesUnchanged = everyPair("none was written", func(p pair) string {
+	if p.is.Stored.ModRevision != p.was.Stored.ModRevision || p.is.Stored.APIVersion != p.was.Stored.APIVersion {
+		return fmt.Sprintf("written, mod revision %d, was %d", p.is.Stored.ModRevision, p.was.Stored.ModRevision)
+	}
+	return ""
+})
 
 // noDefault checks that an object shows no tier at the new version, although that version's schema has a default for it.
 func noDefault(e lesson.Evidence) lesson.Outcome {
@@ -78,18 +107,12 @@ func orNothing(label string, value any, there bool) string {
 
 // sameManagers checks that every object of before has the managers that it had, at the versions that at maps theirs to.
 func sameManagers(at func(string) string) func(lesson.Evidence) lesson.Outcome {
-	return func(e lesson.Evidence) lesson.Outcome {
-		if e.Before == nil || len(e.Before.Objects) == 0 {
-			return lesson.Holds(false, "objects before the step", "none")
+	return everyPair("the managers of before, and nobody else", func(p pair) string {
+		if want, got := managers(p.was, at), managers(p.is, asItIs); !slices.Equal(want, got) {
+			return orNobody(got) + ", and not " + orNobody(want)
 		}
-		for _, was := range e.Before.Objects {
-			want, got := managers(was, at), managers(e.After.Object(was.Name), func(v string) string { return v })
-			if !slices.Equal(want, got) {
-				return lesson.Holds(false, was.Name+": "+strings.Join(want, ", "), was.Name+": "+strings.Join(got, ", "))
-			}
-		}
-		return lesson.Holds(true, "the managers of before, and nobody else", "the managers of before, and nobody else")
-	}
+		return ""
+	})
 }
 
 func managers(o *evidence.Object, at func(string) string) []string {

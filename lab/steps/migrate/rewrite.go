@@ -55,23 +55,13 @@ func rewriteObjects() lesson.Step {
 }
 
 // sameObjects checks that every object is the one that it was: the same uid, and the same spec but for the new field.
-func sameObjects(e lesson.Evidence) lesson.Outcome {
-	const want = "the same uid and spec, but for tier"
-	if e.Before == nil || len(e.Before.Objects) == 0 {
-		return lesson.Holds(false, want, "no objects before the step")
+var sameObjects = everyPair("the same uid and spec, but for tier", func(p pair) string {
+	if p.is.UID != p.was.UID {
+		return "made anew"
 	}
-	for _, was := range e.Before.Objects {
-		is := e.After.Object(was.Name)
-		if is == nil {
-			return lesson.Holds(false, want, was.Name+" is gone")
-		}
-		if is.UID != was.UID {
-			return lesson.Holds(false, want, was.Name+" was made anew")
-		}
-		a, b := was.View(newVersion), is.View(newVersion)
-		if a == nil || b == nil || !sameBut(a.Object, b.Object, "metadata", "spec.tier") {
-			return lesson.Holds(false, want, was.Name+" changed in more")
-		}
+	a, b := p.was.View(newVersion), p.is.View(newVersion)
+	if a == nil || b == nil || !sameBut(a.Object, b.Object, "metadata", "spec.tier") {
+		return "changed in more"
 	}
-	return lesson.Holds(true, want, want)
-}
+	return ""
+})

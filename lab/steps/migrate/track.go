@@ -23,6 +23,9 @@ const (
 	foxtrot = "foxtrot" // made after the storage switch
 )
 
+// named are all of them, and those that only fill the scene.
+var named = []string{alpha, bravo, charlie, "delta", "echo", foxtrot}
+
 // Field managers.
 const (
 	lab  = "crdlab"
@@ -42,6 +45,7 @@ func Track() *lesson.Track {
 		Plural:   "widgets",
 		Minutes:  25,
 		Subject:  alpha,
+		Named:    named,
 		Prose:    prose,
 		Steps: []lesson.Step{
 			createOld(),
