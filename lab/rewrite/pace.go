@@ -7,33 +7,37 @@ import (
 )
 
 const (
-	fewestWorkers = 4
-	mostWorkers   = 64
+	firstWorkers = 8
+	mostWorkers  = 64
+	tooSlow      = 500 * time.Millisecond // for a write, on average: the server has more to do than it can
 )
 
-// pace decides how many writes are under way at once. Where the number is not given, it follows the server: it is
-// raised while more writes at once bring more writes a second, lowered again where they bring fewer, and halved when the
-// server says 429.
+// pace decides how many writes are under way at once. Where the number is not given, it follows the server: it is doubled
+// until the server says 429 or becomes slow, is halved then, and from there on raised by one at a time. More writes at
+// once bring more writes a second for as long as the server is not slow.
 type pace struct {
 	tokens chan struct{} // one for each write that may begin
 
-	mu       sync.Mutex
-	fixed    bool
-	limit    int
-	owed     int // tokens to be taken out of use as writes end
-	window   time.Time
-	writes   int     // in this window
-	rate     float64 // of the window before, writes a second
-	growing  bool
-	deferred time.Time // no second halving before then: one crowd is answered with many 429s
+	mu     sync.Mutex
+	fixed  bool
+	limit  int
+	owed   int       // tokens to be taken out of use as writes end
+	halved time.Time // zero while the limit is being doubled
+	window window
+}
+
+// window is what was measured since the limit was set.
+type window struct {
+	writes int
+	waited time.Duration // for their answers, all together
 }
 
 func newPace(workers int) *pace {
-	p := &pace{tokens: make(chan struct{}, max(workers, mostWorkers)), limit: workers, fixed: workers > 0, growing: true, window: time.Now()}
+	p := &pace{tokens: make(chan struct{}, max(workers, mostWorkers)), fixed: workers > 0}
 	if !p.fixed {
-		p.limit = fewestWorkers
+		workers = firstWorkers
 	}
-	for range p.limit {
+	for ; p.limit < workers; p.limit++ {
 		p.tokens <- struct{}{}
 	}
 	return p
@@ -52,12 +56,26 @@ func (p *pace) acquire(ctx context.Context) error {
 	}
 }
 
+// answered counts one answer of the server, and how long it took.
+func (p *pace) answered(took time.Duration, refused bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fixed {
+		return
+	}
+	p.window.writes++
+	p.window.waited += took
+	if refused {
+		p.halve(time.Now())
+	} else if p.window.writes >= 4*p.limit {
+		p.adjust(time.Now())
+	}
+}
+
 // release ends a write.
 func (p *pace) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.writes++
-	p.adjust(time.Now())
 	p.give()
 }
 
@@ -70,37 +88,27 @@ func (p *pace) give() {
 	p.tokens <- struct{}{}
 }
 
-// adjust looks at a window of writes once it is full, and sets the next limit.
+// adjust sets the next limit by what was measured.
 func (p *pace) adjust(now time.Time) {
-	if p.fixed || p.writes < 4*p.limit {
-		return
-	}
-	rate := float64(p.writes) / now.Sub(p.window).Seconds()
 	switch {
-	case rate > 1.05*p.rate && p.growing, rate > p.rate && !p.growing:
-		p.growing = true
+	case p.window.waited/time.Duration(p.window.writes) > tooSlow:
+		p.halve(now)
+		return
+	case p.halved.IsZero():
 		p.set(2 * p.limit)
-	case rate < 0.9*p.rate:
-		p.growing = false
-		p.set(p.limit / 2)
 	default:
-		p.growing = false
 		p.set(p.limit + 1)
 	}
-	p.rate, p.window, p.writes = rate, now, 0
+	p.window = window{}
 }
 
-// refused halves the number of writes under way.
-func (p *pace) refused() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	if p.fixed || now.Before(p.deferred) {
+// halve answers a server that has too much to do; once for all the writes that were under way.
+func (p *pace) halve(now time.Time) {
+	if now.Sub(p.halved) < time.Second {
 		return
 	}
-	p.deferred = now.Add(time.Second)
-	p.growing, p.window, p.writes = false, now, 0
 	p.set(p.limit / 2)
+	p.halved, p.window = now, window{}
 }
 
 // set changes the limit. Writes that are under way go on.

@@ -249,7 +249,7 @@ func testFailed(resp *evidence.Response) bool {
 
 // again reads an object, and plans for it once more.
 func (w *work) again(ctx context.Context, it *item, from []string) (*evidence.Response, error) {
-	resp, err := w.r.Client.Do(ctx, evidence.Request{Method: http.MethodGet, Accept: acceptMetadata,
+	resp, err := w.r.Client.As(evidence.ByProbe).Do(ctx, evidence.Request{Method: http.MethodGet, Accept: acceptMetadata,
 		Path: evidence.ObjectPath(w.r.Resource, w.result.Target, it.namespace, it.name)})
 	if err != nil || resp.Refused() {
 		return resp, err

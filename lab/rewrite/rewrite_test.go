@@ -150,7 +150,7 @@ func TestRewriteGoesOnAfterFailures(t *testing.T) {
 func TestRewriteRecordsWhatTheServerFindsInvalid(t *testing.T) {
 	s := newScene(t)
 	s.create("v1alpha1", "good", `{"size":1}`)
-	s.create("v1alpha1", "over-the-maximum", `{"size":5000}`)      // an empty patch leaves it as it was: accepted
+	s.create("v1alpha1", "over-the-maximum", `{"size":5000}`)       // an empty patch leaves it as it was: accepted
 	s.create("v1alpha1", "poison", `{"extra":{"anything":"goes"}}`) // a missing field beside unknown ones is not
 	s.switchStorage()
 	got, err := s.rewriter().Rewrite(t.Context(), "v1beta1")

@@ -69,7 +69,8 @@ func (g Guard) holds(now Guard) bool {
 //
 // It trims what is declared, and does not look at what is stored: count the bytes before.
 func Trim(ctx context.Context, client *evidence.Client, resource storage.Resource, keep []string, guard Guard) error {
-	crd, err := Definition(ctx, client, resource)
+	probe := client.As(evidence.ByProbe) // its reads are no part of what is asked for
+	crd, err := Definition(ctx, probe, resource)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func Trim(ctx context.Context, client *evidence.Client, resource storage.Resourc
 		return fmt.Errorf("trim status.storedVersions of %s: %w", resource, err)
 	}
 	if testFailed(resp) {
-		now, err := ReadGuard(ctx, client, resource)
+		now, err := ReadGuard(ctx, probe, resource)
 		if err != nil {
 			return err
 		}

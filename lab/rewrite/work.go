@@ -159,7 +159,9 @@ func (w *work) one(ctx context.Context, it *item) {
 		if w.admit(ctx) != nil {
 			return
 		}
+		sent := time.Now()
 		resp, err := w.send(ctx, it)
+		w.pace.answered(time.Since(sent), resp != nil && resp.Status == http.StatusTooManyRequests)
 		var delay time.Duration
 		switch {
 		case err != nil && stopped(ctx, err):
@@ -179,7 +181,6 @@ func (w *work) one(ctx context.Context, it *item) {
 				w.settle(it, resp)
 				return
 			}
-			w.pace.refused()
 		}
 		if sleep(ctx, delay) != nil {
 			return

@@ -102,14 +102,12 @@ func (l *look) managedFields() Finding {
 		}
 		if f.Result == Pass {
 			f.Result, f.Remedy = Fail, l.relabelFirst(v)
+			f.Summary = "managedFields still name a version that goes: once it is gone, every server-side apply on such an object fails"
 		}
 		for _, m := range slices.Sorted(maps.Keys(l.survey.managers[v])) {
 			f.Evidence = append(f.Evidence, fmt.Sprintf("%s: manager %s in %s", v, m, count(l.survey.managers[v][m], "entry")))
 		}
 		f.Evidence = append(f.Evidence, prefixed("entries at "+v+": ", n.lines())...)
-	}
-	if f.Result == Fail {
-		f.Summary = "managedFields still name a version that goes: once it is gone, every server-side apply on such an object fails"
 	}
 	return f
 }

@@ -63,8 +63,15 @@ func (l *look) trim() string {
 		operation{"replace", "/status/storedVersions", keep})
 }
 
-// relabelFirst relabels the entries of the first object at a version.
+// relabelFirst relabels the entries of the first object at a version; the next look names the next. At the storage
+// version, relabelling an object that is not stored there would make the patcher the owner of every new default.
 func (l *look) relabelFirst(from string) string {
+	switch {
+	case from == l.storage:
+		return "switch the storage version first: until then, every write makes entries at " + l.storage
+	case l.storedAtDropped() > 0:
+		return "rewrite the stored objects first, then relabel"
+	}
 	first := l.survey.entries[from]
 	var ops []operation
 	for _, i := range first.indexes {

@@ -320,9 +320,9 @@ func (a *access) release() {
 	a.mu.Lock()
 	webhooks, end := slices.Clone(a.webhooks), a.endLife
 	a.mu.Unlock()
-	end() // first: a server that is gone need not be told that a listener is
 	for _, w := range webhooks {
 		w.Close()
 	}
+	end()
 	a.closeReaders()
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -54,6 +55,10 @@ var (
 // Attach joins the API server whose kubeconfig stands at path, such as another terminal's crdlab serve has written it.
 // It is ErrNotCrdlab if another program wrote the file.
 func Attach(path string) (*Attached, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("attach to an embedded server: %w", err)
+	}
 	found, err := loadKubeconfig(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -205,7 +210,7 @@ func (r *removal) storedVersions(ctx context.Context) ([]string, error) {
 	}
 	defer reader.Close()
 	counts, err := storage.Count(ctx, reader, r.resource)
-	if err != nil {
+	if err != nil && !errors.Is(err, storage.ErrNoAccess) { // one that it cannot read does not hide those before it
 		return nil, err
 	}
 	var versions []string

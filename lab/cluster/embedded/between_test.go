@@ -25,7 +25,7 @@ type place struct {
 	Child                       int // process id; 0 where the server runs in the process between
 }
 
-// between runs in the process between: spawn|start DIR STATEDIR.
+// between runs in the process between: spawn|start DIR STATEDIR [KUBECONFIG].
 func between(args []string) int {
 	fail := func(err error) int {
 		fmt.Fprintln(quiet.Stderr, "between:", err)
@@ -40,6 +40,11 @@ func between(args []string) int {
 			return fail(err)
 		}
 		where, end = place{p.folder.path, p.session.path, p.kubeconfig, p.child.cmd.Process.Pid}, p.Close
+		if len(args) > 3 {
+			if err := p.WriteKubeconfig(args[3]); err != nil {
+				return fail(err)
+			}
+		}
 	case "start":
 		s, err := Start(context.Background(), Options{Dir: args[1], StateDir: args[2]})
 		if err != nil {
@@ -66,13 +71,13 @@ type betweenProcess struct {
 }
 
 // startBetween runs a process between and waits for its server.
-func startBetween(t *testing.T, how, dir, state string) *betweenProcess {
+func startBetween(t *testing.T, how, dir, state string, more ...string) *betweenProcess {
 	t.Helper()
 	stderr, err := os.CreateTemp(t.TempDir(), "stderr")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &betweenProcess{cmd: exec.Command(os.Args[0], betweenCommand, how, dir, state), stderr: stderr}
+	b := &betweenProcess{cmd: exec.Command(os.Args[0], append([]string{betweenCommand, how, dir, state}, more...)...), stderr: stderr}
 	b.cmd.Stderr = stderr
 	if b.stdin, err = b.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

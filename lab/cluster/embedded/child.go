@@ -39,6 +39,12 @@ type childConfig struct {
 	Session     string       `json:"session"`
 	Token       string       `json:"token"`
 	Certificate *Certificate `json:"certificate"`
+	Written     []string     `json:"written,omitempty"` // kubeconfigs elsewhere
+}
+
+// childOrder is any line after it.
+type childOrder struct {
+	Written string `json:"written"` // one kubeconfig more
 }
 
 // childMessage is one line that the child writes: one of its fields.
@@ -84,9 +90,12 @@ func runChild(args []string, stdin io.Reader, tell func(childMessage)) error {
 	folder := inherit(c.Folder, os.NewFile(folderLockFD, "folder lock"))
 	session := inherit(c.Session, os.NewFile(sessionLockFD, "session lock"))
 	ctx, cancel := context.WithCancelCause(context.Background())
+	kubeconfigs := &access{token: c.Token, written: c.Written} // it alone can remove them if the parent is killed
 	go func() {
-		for lines.Decode(&struct{}{}) == nil {
+		for o := (childOrder{}); lines.Decode(&o) == nil; o = (childOrder{}) {
+			kubeconfigs.remember(o.Written)
 		}
+		kubeconfigs.removeWritten()
 		cancel(errParentEnded)
 		time.AfterFunc(childGrace, func() { removeAndExit(folder, session) })
 	}()

@@ -25,9 +25,9 @@ func init() {
 
 // startEtcd runs an etcd of one member in this process, its data and socket in dir.
 func startEtcd(ctx context.Context, dir string, log io.Writer) (*embed.Etcd, error) {
-	e, err := embed.StartEtcd(etcdConfig(dir, log))
+	e, err := tryEtcd(etcdConfig(dir, log))
 	if err != nil {
-		return nil, fmt.Errorf("start etcd in %s: %w; is there space left, and may it be written?", dir, err)
+		return nil, fmt.Errorf("start etcd in %s: %w; it needs 10 MB there: free some, or choose another folder with TMPDIR", dir, err)
 	}
 	select {
 	case <-e.Server.ReadyNotify():
@@ -40,6 +40,20 @@ func startEtcd(ctx context.Context, dir string, log io.Writer) (*embed.Etcd, err
 	}
 	e.Close()
 	return nil, fmt.Errorf("wait for etcd in %s: %w", dir, err)
+}
+
+// tryEtcd returns as errors what etcd panics with, a full disk for one.
+func tryEtcd(config *embed.Config) (e *embed.Etcd, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case error:
+			e, err = nil, r
+		default:
+			e, err = nil, fmt.Errorf("it gave up: %v", r)
+		}
+	}()
+	return embed.StartEtcd(config)
 }
 
 func etcdConfig(dir string, log io.Writer) *embed.Config {
@@ -64,12 +78,28 @@ func etcdConfig(dir string, log io.Writer) *embed.Config {
 	return c
 }
 
-// etcdLogger writes etcd's warnings and errors to log, or nowhere.
+// etcdLogger writes etcd's warnings and errors to log, or nowhere. Where etcd would end the process on the spot, it panics
+// instead: that can be caught while it starts, and says later what was the matter and where.
 func etcdLogger(log io.Writer) *zap.Logger {
+	hooks := []zap.Option{zap.WithFatalHook(panicWithReason{}), zap.WithPanicHook(panicWithReason{})}
 	if log == nil {
-		return zap.NewNop()
+		return zap.New(zapcore.NewNopCore(), hooks...)
 	}
 	config := zap.NewProductionEncoderConfig()
 	config.EncodeTime = zapcore.ISO8601TimeEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(config), zapcore.Lock(zapcore.AddSync(log)), zap.WarnLevel))
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(config), zapcore.Lock(zapcore.AddSync(log)), zap.WarnLevel), hooks...)
+}
+
+// panicWithReason panics with the error that the log line carries, too: with the line's text alone a full disk could not
+// be told from a broken one.
+type panicWithReason struct{}
+
+// OnWrite is called when the line has been written.
+func (panicWithReason) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
+			panic(fmt.Errorf("%s: %w", entry.Message, err))
+		}
+	}
+	panic(errors.New(entry.Message))
 }

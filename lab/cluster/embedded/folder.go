@@ -15,8 +15,13 @@ import (
 const (
 	// lockName is the file in a folder whose lock says that somebody still lives there.
 	lockName = "lock"
-	// maxSocketPath is how long a unix socket's path may be on every system that this runs on, in bytes.
+	// socketPrefix and sessionPrefix begin the names of the folders for etcd and for a session.
+	socketPrefix  = "crdlab-etcd"
+	sessionPrefix = "session"
+	// maxSocketPath is how long a unix socket's path may be on every system that this runs on, in bytes; fallbackDir is
+	// where sockets go if it would be longer.
 	maxSocketPath = 103
+	fallbackDir   = "/tmp"
 	// unlockedGrace is how old a folder without a lock file must be until it counts as left over: between making the
 	// folder and making the lock its owner may have been interrupted, but not for longer.
 	unlockedGrace = time.Minute
@@ -35,7 +40,7 @@ func newFolder(parent, prefix string) (*folder, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, folderError(parent, err)
 	}
-	removeLeftovers(parent, prefix)
+	_, _ = removeLeftovers(parent, prefix) // what cannot be removed is no reason not to start
 	for {
 		path := filepath.Join(parent, prefix+"-"+randomName())
 		if err := os.Mkdir(path, 0o700); errors.Is(err, fs.ErrExist) {
@@ -120,20 +125,52 @@ func (f *folder) restore() error {
 	return nil
 }
 
+// RemoveLeftovers removes what servers whose processes are dead have left in the usual places, and returns the paths.
+// Every start does this, too. Those that run are not touched, and what others own is not an error.
+func RemoveLeftovers() (removed []string, err error) {
+	state, err := stateFolder()
+	if err != nil {
+		return nil, err
+	}
+	places := [][2]string{{os.TempDir(), socketPrefix}, {state, sessionPrefix}}
+	if os.TempDir() != fallbackDir {
+		places = append(places, [2]string{fallbackDir, socketPrefix})
+	}
+	for _, place := range places {
+		gone, failed := removeLeftovers(place[0], place[1])
+		removed, err = append(removed, gone...), errors.Join(err, failed)
+	}
+	return removed, err
+}
+
 // removeLeftovers removes the folders of owners who are dead. What cannot be looked at belongs to somebody else.
-func removeLeftovers(parent, prefix string) {
+func removeLeftovers(parent, prefix string) (removed []string, err error) {
 	paths, _ := filepath.Glob(filepath.Join(parent, prefix+"-*"))
 	for _, path := range paths {
-		lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|syscall.O_NOFOLLOW, 0)
-		if err == nil {
-			if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-				os.RemoveAll(path)
-			}
-			lock.Close()
-		} else if info, e := os.Lstat(path); errors.Is(err, fs.ErrNotExist) && e == nil && unlockedLeftover(info) {
-			os.RemoveAll(path)
+		left, failed := removeLeftover(path)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("remove what a dead server left: %w", failed))
+		} else if left {
+			removed = append(removed, path)
 		}
 	}
+	return removed, err
+}
+
+func removeLeftover(path string) (removed bool, err error) {
+	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if err == nil {
+		defer lock.Close()
+		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+			return false, nil
+		}
+		return true, os.RemoveAll(path)
+	}
+	if info, e := os.Lstat(path); errors.Is(err, fs.ErrNotExist) && e == nil && unlockedLeftover(info) {
+		// The lock would have been the first thing in it: what is not empty is something else.
+		return os.Remove(path) == nil, nil
+	}
+	return false, nil
 }
 
 // unlockedLeftover tells a folder whose maker died before locking it from one that is being made, and from a file that
@@ -148,10 +185,10 @@ func socketFolder(parent string) (*folder, error) {
 	if parent == "" {
 		parent = os.TempDir()
 	}
-	if longest := filepath.Join(parent, "crdlab-"+randomName(), socketName); len(longest) > maxSocketPath {
-		parent = "/tmp"
+	if longest := filepath.Join(parent, socketPrefix+"-"+randomName(), socketName); len(longest) > maxSocketPath {
+		parent = fallbackDir
 	}
-	return newFolder(parent, "crdlab")
+	return newFolder(parent, socketPrefix)
 }
 
 // sessionFolder makes the folder for a session's kubeconfig and log in parent, or in the user's state folder.
@@ -162,7 +199,7 @@ func sessionFolder(parent string) (*folder, error) {
 			return nil, err
 		}
 	}
-	f, err := newFolder(parent, "session")
+	f, err := newFolder(parent, sessionPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the session's kubeconfig: %w", err)
 	}

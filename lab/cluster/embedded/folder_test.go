@@ -3,6 +3,7 @@ package embedded
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func shortDir(t testing.TB) string {
 
 func makeFolder(t *testing.T, parent string) *folder {
 	t.Helper()
-	f, err := newFolder(parent, "crdlab")
+	f, err := newFolder(parent, socketPrefix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +35,11 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingAreNot(t *testing.T) {
 	defer living.remove()
 	dead.lock.Close() // as the end of a process does
 
-	unlocked := filepath.Join(parent, "crdlab-unlocked") // its owner died before the lock was there
-	young := filepath.Join(parent, "crdlab-young")       // or has not got so far yet
-	foreign := filepath.Join(parent, "crdlab-foreign")   // not a folder at all
-	for _, dir := range []string{unlocked, young} {
+	unlocked := filepath.Join(parent, socketPrefix+"-unlocked") // its owner died before the lock was there
+	young := filepath.Join(parent, socketPrefix+"-young")       // or has not got so far yet
+	foreign := filepath.Join(parent, socketPrefix+"-foreign")   // not a folder at all
+	full := filepath.Join(parent, socketPrefix+"-full")         // another program's
+	for _, dir := range []string{unlocked, young, full, filepath.Join(full, "sub")} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -46,14 +48,14 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingAreNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := time.Now().Add(-2 * unlockedGrace)
-	for _, path := range []string{unlocked, foreign} {
+	for _, path := range []string{unlocked, foreign, full} {
 		if err := os.Chtimes(path, long, long); err != nil {
 			t.Fatal(err)
 		}
 	}
 	defer makeFolder(t, parent).remove()
 	for path, want := range map[string]bool{
-		living.path: true, dead.path: false, unlocked: false, young: true, foreign: true,
+		living.path: true, dead.path: false, unlocked: false, young: true, foreign: true, full: true,
 	} {
 		if exists(path) != want {
 			t.Errorf("%s is there: %v, want %v", filepath.Base(path), !want, want)
@@ -92,7 +94,9 @@ func TestAnEmptiedFolderKeepsItsLock(t *testing.T) {
 		if err := f.empty(); err != nil {
 			t.Fatal(err)
 		}
-		removeLeftovers(parent, "crdlab")
+		if _, err := removeLeftovers(parent, socketPrefix); err != nil {
+			t.Error(err)
+		}
 		if exists(inside) || !exists(f.path) {
 			t.Errorf("removed before: %v; content there: %v, folder there: %v", removed, exists(inside), exists(f.path))
 		}
@@ -137,5 +141,28 @@ func TestTheStateFolderIsWhereTheSpecificationSays(t *testing.T) {
 			t.Errorf("XDG_STATE_HOME=%q: %s, want a folder in %s", set, f.path, want)
 		}
 		f.remove()
+	}
+}
+
+func TestLeftoversInTheUsualPlacesAreNamed(t *testing.T) {
+	temp, state := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	t.Setenv("XDG_STATE_HOME", state)
+	session, err := sessionFolder("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	living, dead := makeFolder(t, temp), makeFolder(t, temp)
+	defer living.remove()
+	dead.lock.Close()
+	session.lock.Close()
+	removed, err := RemoveLeftovers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{dead.path: true, session.path: true, living.path: false} {
+		if slices.Contains(removed, path) != want || exists(path) == want {
+			t.Errorf("%s: named %v, want %v; still there: %v", path, !want, want, exists(path))
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
@@ -41,10 +42,17 @@ func (a *access) WriteKubeconfig(path string) error {
 	if err := a.writeKubeconfig(path); err != nil {
 		return err
 	}
+	a.remember(path)
+	return nil
+}
+
+// remember is what removeWritten goes by.
+func (a *access) remember(path string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.written = append(a.written, path)
-	return nil
+	if !slices.Contains(a.written, path) {
+		a.written = append(a.written, path)
+	}
 }
 
 // refuseForeign is an error if something that is not crdlab's stands at path.

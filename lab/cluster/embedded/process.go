@@ -138,6 +138,21 @@ func (p *Process) Reset(ctx context.Context, _ cluster.Scope) error {
 	return err
 }
 
+// WriteKubeconfig writes the kubeconfig to a path of the caller's choice, mode 0600, all at once. It overwrites what
+// crdlab wrote there before, and an empty file, and refuses to touch anything else. Close removes the file again; so does
+// the child, if this process is killed.
+func (p *Process) WriteKubeconfig(path string) error {
+	p.running.Lock()
+	defer p.running.Unlock()
+	if err := p.access.WriteKubeconfig(path); err != nil {
+		return err
+	}
+	if path, err := filepath.Abs(path); err == nil {
+		_ = json.NewEncoder(p.child.stdin).Encode(childOrder{Written: path}) // a child that is dead removes nothing
+	}
+	return nil
+}
+
 // Close ends the child and leaves nothing behind but, where the server had failed, its log. It may be called twice. A
 // child that does not end within 3 s, or until the context ends, is killed.
 func (p *Process) Close(ctx context.Context) error {
@@ -310,6 +325,7 @@ func (p *Process) execChild() (*child, <-chan childMessage, error) {
 	// A child that dies before it has read this is noticed by its exit.
 	_ = json.NewEncoder(stdin).Encode(childConfig{
 		Folder: p.folder.path, Session: p.session.path, Token: p.token, Certificate: p.options.Certificate,
+		Written: p.written,
 	})
 	return c, messages, nil
 }
@@ -357,6 +373,11 @@ func drain(messages <-chan childMessage) {
 func (c *child) kill() {
 	if c == nil {
 		return
+	}
+	select {
+	case <-c.exited:
+		return // its number may be another's by now
+	default:
 	}
 	c.stdin.Close()
 	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) // gone already: good

@@ -240,14 +240,17 @@ func TestSpawnSaysWhatToDo(t *testing.T) {
 
 func TestTheDeathOfTheParentLeavesNothingBehind(t *testing.T) {
 	dir, state := shortDir(t), t.TempDir()
-	b := startBetween(t, "spawn", dir, state)
-	if !exists(b.Folder) || !exists(b.Session) || !alive(b.Child) {
-		t.Fatalf("not there: %+v", b.place)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	b := startBetween(t, "spawn", dir, state, kubeconfig)
+	if !exists(b.Folder) || !exists(b.Session) || !alive(b.Child) || !exists(kubeconfig) {
+		t.Fatalf("not there: %+v, %s", b.place, kubeconfig)
 	}
 	if err := b.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "folders and child to be gone", func() bool { return len(left(dir, state)) == 0 && !running(b.Child) })
+	eventually(t, "folders, kubeconfig and child to be gone", func() bool {
+		return len(left(dir, state)) == 0 && !exists(kubeconfig) && !running(b.Child)
+	})
 }
 
 func TestWhatBothLeaveWhenKilledIsRemovedByTheNext(t *testing.T) {

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/cluster"
+	"github.com/crdlab/crdlab/lab/cluster/embedded"
+	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/report"
+	"github.com/crdlab/crdlab/lab/steps"
+	"github.com/crdlab/crdlab/lab/views"
+)
+
+// lab opens the lab in the terminal; line by line where there is none, or it can do no more.
+func (a *app) lab(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	server := newServer()
+	defer func() {
+		cancel()
+		err = errors.Join(err, closing(ctx, server.close))
+	}()
+	l := &views.Lab{
+		ClusterName: "embedded",
+		Start:       server.start,
+		Phases:      server.phases,
+		Open: func(ctx context.Context, id string) (views.Session, error) {
+			track, err := findTrack(id)
+			if err != nil {
+				return nil, err
+			}
+			return lab.Open(ctx, lab.Options{Track: track, Cluster: server.running(), Widgets: a.widgets})
+		},
+		Report: writeReport,
+	}
+	for _, t := range steps.Tracks() {
+		l.Tracks = append(l.Tracks, trackInfo(t))
+	}
+	if a.plain || !a.canShow() {
+		err = views.Plain(ctx, l, l.Tracks[0].ID, a.in, a.out)
+	} else {
+		err = views.Run(ctx, l, views.Options{NoColor: a.noColor || os.Getenv("NO_COLOR") != ""})
+	}
+	switch {
+	case errors.Is(err, views.ErrInterrupted):
+		return exit(report.ExitInterrupted)
+	case errors.Is(err, views.ErrStepFailed):
+		return exit(report.ExitNo)
+	case err == nil:
+		cancel() // a start that still goes on
+		return server.failed()
+	}
+	return err
+}
+
+// canShow says whether there is a terminal that can show more than lines.
+func (a *app) canShow() bool {
+	return isTerminal(a.in) && isTerminal(a.out) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
+}
+
+func trackInfo(t *lesson.Track) views.TrackInfo {
+	title, summary, titles := t.Describe()
+	return views.TrackInfo{ID: t.ID, Group: t.Group, Title: title, Summary: summary, Strategy: t.Strategy, Minutes: t.Minutes,
+		Steps: titles, Versions: t.Versions}
+}
+
+// server is the API server that starts behind the first screen.
+type server struct {
+	phases chan views.Phase // closed when it is live
+
+	mu      sync.Mutex // held while it starts
+	started bool
+	failure error // why it did not start
+	cluster cluster.Cluster
+}
+
+func newServer() *server { return &server{phases: make(chan views.Phase)} }
+
+// start returns when the server is live, and tells its phases until then.
+func (s *server) start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started {
+		return errors.New("the API server was started before")
+	}
+	s.started = true
+	live := false
+	p, err := embedded.Spawn(ctx, embedded.SpawnOptions{OnPhase: func(p embedded.Phase) {
+		if live {
+			return // a reset starts the server anew, and nobody listens any more
+		}
+		select {
+		case s.phases <- views.Phase{Name: p.Name, Done: p.Done, Took: p.Took}:
+		case <-ctx.Done():
+		}
+	}})
+	if err != nil {
+		s.failure = err
+		return err
+	}
+	live = true
+	s.cluster = p
+	close(s.phases)
+	return nil
+}
+
+func (s *server) running() cluster.Cluster {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cluster
+}
+
+// failed says why there was no server, once nobody waits for it any more.
+func (s *server) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(s.failure, context.Canceled) {
+		return nil // the learner was faster
+	}
+	return s.failure
+}
+
+// close ends the server, also one whose start the end of its context has broken off.
+func (s *server) close(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started = true // a start that comes too late
+	if s.cluster == nil {
+		return nil
+	}
+	return s.cluster.Close(ctx)
+}
+
+// writeReport writes a run as Markdown to a new file in the working folder.
+func writeReport(s *lab.State) (string, error) {
+	name := fmt.Sprintf("crdlab-%s-%s.md", s.Track.ID, time.Now().Format("20060102-150405"))
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return "", fmt.Errorf("write the report: %w; start crdlab in a folder that can be written", err)
+	}
+	return name, errors.Join(report.Markdown(f, s, ""), f.Close())
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/manifests"
+)
+
+func (a *app) manifests() *cobra.Command {
+	return &cobra.Command{
+		Use:   "manifests TRACK [STEP[.ACTION]]",
+		Short: "The YAML of a step, for kubectl apply -f -",
+		Long: "Prints what the steps of a track apply, with the API group filled in: of one\n" +
+			"step, or of one of its actions.\n\n" +
+			"kubectl applies a CRD and its objects one after the other, each from a stream of\n" +
+			"its own; the steps that make both have an action for each:\n\n" +
+			"  crdlab manifests migrate create-v1alpha1.crd | kubectl apply -f -\n" +
+			"  crdlab manifests migrate create-v1alpha1.widgets | kubectl apply -f -",
+		Example:           "crdlab manifests migrate create-v1alpha1.crd",
+		Args:              arguments(1, 2, "a track, and a step where you want only one"),
+		ValidArgsFunction: completeTrack,
+		RunE: func(_ *cobra.Command, args []string) error {
+			track, err := findTrack(args[0])
+			if err != nil {
+				return err
+			}
+			wanted, err := findManifests(track, strings.Join(args[1:], ""))
+			if err != nil {
+				return err
+			}
+			return printManifests(a.out, track, wanted, manifests.Data{Group: lab.DefaultGroup, Extra: manifests.Extra(lab.MinWidgets, a.widgets)})
+		},
+	}
+}
+
+// manifest is an action that applies a file.
+type manifest struct{ step, action string }
+
+// findManifests returns those of the whole track, of a step, or of one of its actions.
+func findManifests(track *lesson.Track, name string) ([]manifest, error) {
+	id, action, one := strings.Cut(name, ".")
+	first, last := 0, len(track.Steps)-1
+	if id != "" {
+		i, err := findStep(track, id)
+		if err != nil {
+			return nil, err
+		}
+		first, last = i, i
+	}
+	var found []manifest
+	var actions []string
+	for _, step := range track.Steps[first : last+1] {
+		for _, a := range step.Actions {
+			if !manifests.Has(track.ID, step.ID, a.ID) {
+				continue
+			}
+			actions = append(actions, step.ID+"."+a.ID)
+			if !one || a.ID == action {
+				found = append(found, manifest{step.ID, a.ID})
+			}
+		}
+	}
+	switch {
+	case len(found) > 0:
+		return found, nil
+	case one:
+		return nil, usage("there is no manifest %q%s; crdlab manifests %s %s prints all of the step", name, didYouMean(name, actions), track.ID, id)
+	}
+	return nil, usage("the step %s applies no manifest: it reads or patches what is there; crdlab run %s --until %s shows its requests", id, track.ID, id)
+}
+
+func printManifests(out io.Writer, track *lesson.Track, wanted []manifest, data manifests.Data) error {
+	for i, m := range wanted {
+		body, err := manifests.Render(track.ID, m.step, m.action, data)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			body = append([]byte("---\n"), body...)
+		}
+		if len(wanted) > 1 {
+			body = append([]byte(fmt.Sprintf("# %s.%s\n", m.step, m.action)), body...)
+		}
+		if _, err := out.Write(body); err != nil {
+			return err
+		}
+	}
+	return nil
+}

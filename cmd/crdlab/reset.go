@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/cluster"
+	"github.com/crdlab/crdlab/lab/cluster/embedded"
+	"github.com/crdlab/crdlab/lab/steps"
+	"github.com/crdlab/crdlab/lab/storage"
+)
+
+func (a *app) reset() *cobra.Command {
+	var kubeconfig string
+	c := &cobra.Command{
+		Use:   "reset",
+		Short: "Remove what the lab made",
+		Long: "With --kubeconfig: removes the CRDs and objects of the lab from the API server\n" +
+			"of a crdlab serve, and nothing else. Without it: removes the folders that labs\n" +
+			"which were killed have left on this machine.",
+		Example: "crdlab reset --kubeconfig /tmp/kubeconfig",
+		Args:    arguments(0, 0, ""),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if kubeconfig == "" {
+				return a.resetMachine()
+			}
+			return a.resetCluster(c.Context(), kubeconfig)
+		},
+	}
+	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "the kubeconfig of a crdlab serve")
+	return c
+}
+
+// resetCluster removes what tracks make from a server that goes on.
+func (a *app) resetCluster(ctx context.Context, kubeconfig string) (err error) {
+	c, err := openCluster(ctx, kubeconfig)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closing(ctx, c.Close)) }()
+	removed := map[storage.Resource]bool{}
+	for _, t := range steps.Tracks() {
+		r := storage.Resource{Group: lab.DefaultGroup, Plural: t.Plural}
+		if removed[r] {
+			continue
+		}
+		removed[r] = true
+		if err := c.Reset(ctx, cluster.Scope{Resource: r, Namespace: lab.DefaultNamespace}); err != nil {
+			return fmt.Errorf("remove %s: %w", r, err)
+		}
+		if _, err := fmt.Fprintf(a.out, "removed %s and its objects\n", r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resetMachine removes what labs that were killed have left.
+func (a *app) resetMachine() error {
+	removed, err := embedded.RemoveLeftovers()
+	for _, path := range removed {
+		if _, err := fmt.Fprintf(a.out, "removed %s\n", path); err != nil {
+			return err
+		}
+	}
+	if len(removed) == 0 && err == nil {
+		a.note("Nothing was left over. A lab that runs removes its own things at its end.")
+	}
+	return err
+}

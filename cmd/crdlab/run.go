@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/cluster"
+	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/report"
+)
+
+// runFlags are what a run may be asked for.
+type runFlags struct {
+	until      string
+	clean      bool
+	format     string
+	kubeconfig string
+}
+
+func (a *app) run() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run TRACK",
+		Short: "All steps of a track, without the terminal program",
+		Long: "Runs the steps of a track one after the other and tells each with its action,\n" +
+			"its evidence and its checks. Exit code 0: every check passed; 1: one failed;\n" +
+			"3: one could not be made; 2: the run could not be done.\n\n" +
+			"Without --kubeconfig it runs on an API server of its own, which is gone\n" +
+			"afterwards. A kubeconfig is that of crdlab serve; what an earlier run made there\n" +
+			"is removed first.",
+		Example:           "crdlab run migrate --until switch-storage",
+		Args:              arguments(1, 1, "a track"),
+		ValidArgsFunction: completeTrack,
+		RunE: func(c *cobra.Command, args []string) error {
+			track, err := findTrack(args[0])
+			if err != nil {
+				return err
+			}
+			if f.until != "" {
+				if _, err := findStep(track, f.until); err != nil {
+					return err
+				}
+			}
+			return a.runTrack(c.Context(), track, f)
+		},
+	}
+	c.Flags().StringVar(&f.until, "until", "", "the last step to be run")
+	c.Flags().BoolVar(&f.clean, "clean", false, "remove at the end what the run made; matters with --kubeconfig")
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "run on the API server of crdlab serve that wrote this file")
+	clusterFlag(c)
+	outputFlag(c, &f.format, formatText, formatJSON, formatMarkdown)
+	_ = c.RegisterFlagCompletionFunc("until", func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return completeTrack(nil, args[:min(len(args), 1)], "")
+	})
+	return c
+}
+
+// runTrack runs a track on a cluster, tells it, and leaves the cluster as it was asked to.
+func (a *app) runTrack(ctx context.Context, track *lesson.Track, f runFlags) (err error) {
+	progress := a.progress()
+	defer progress.end()
+	progress.say("starting the API server")
+	c, err := openCluster(ctx, f.kubeconfig)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closing(ctx, c.Close)) }()
+	s, err := lab.Open(ctx, lab.Options{Track: track, Cluster: c, Widgets: a.widgets})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closing(ctx, s.Close)) }()
+	progress.follow(s)
+	if err := a.tellRun(ctx, s, f, progress); err != nil {
+		return err
+	}
+	progress.end()
+	switch {
+	case f.kubeconfig == "": // it goes with the server
+	case f.clean:
+		now := s.State()
+		if err := c.Reset(ctx, cluster.Scope{Resource: now.Resource, Namespace: now.Namespace}); err != nil {
+			return err
+		}
+	default:
+		a.note("What the run made is still there; crdlab reset --kubeconfig %s removes it.", f.kubeconfig)
+	}
+	return done(report.ExitCode(report.Result(s.State(), f.until)))
+}
+
+// tellRun runs the steps and writes what was seen. A run that breaks off is told as far as it came.
+func (a *app) tellRun(ctx context.Context, s *lab.Session, f runFlags, progress *progress) error {
+	switch f.format {
+	case formatJSON:
+		failure := lab.Run(ctx, s, f.until, func(*lab.Step) {})
+		progress.end()
+		return errors.Join(report.WriteJSON(a.out, report.NewRun(s.State(), f.until)), failure)
+	case formatMarkdown:
+		failure := lab.Run(ctx, s, f.until, func(*lab.Step) {})
+		progress.end()
+		return errors.Join(report.Markdown(a.out, s.State(), f.until), failure)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	text := a.text()
+	told := progress.hide(func() error { return text.Begin(s.State()) })
+	failure := lab.Run(ctx, s, f.until, func(step *lab.Step) {
+		if told == nil {
+			told = progress.hide(func() error { return text.Step(s.State(), step) })
+		}
+		if told != nil {
+			stop(told) // nobody reads any more
+		}
+	})
+	progress.end()
+	if told == nil {
+		told = text.End(s.State(), f.until)
+	}
+	return errors.Join(told, failure)
+}

@@ -1,0 +1,358 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
+)
+
+// terminal is the real program in an emulated terminal: what is typed goes to its standard input, what it draws is
+// read back as a person would see it. Its standard error is a file, in which nothing may ever stand.
+type terminal struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	pty    *os.File
+	stderr string
+	temp   string
+	state  string
+
+	mu    sync.Mutex
+	emu   *vt.Emulator
+	drawn chan struct{} // closed at the next output
+	ended chan struct{} // closed when the program's output has ended
+}
+
+// patience is how long a condition may take to come true on a busy machine; nothing waits for it to pass.
+const patience = time.Minute
+
+func openTerminal(t testing.TB, w, h int, args ...string) *terminal {
+	t.Helper()
+	return openProgram(t, "crdlab", w, h, args...)
+}
+
+func openProgram(t testing.TB, program string, w, h int, args ...string) *terminal {
+	t.Helper()
+	x := &terminal{t: t, emu: vt.NewEmulator(w, h), drawn: make(chan struct{}), ended: make(chan struct{}),
+		temp: t.TempDir(), state: t.TempDir(), stderr: filepath.Join(t.TempDir(), "stderr")}
+	x.emu.SetDefaultBackgroundColor(color.Black)
+	x.emu.SetDefaultForegroundColor(color.White)
+	stderr, err := os.Create(x.stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	x.cmd = exec.Command(program, args...)
+	x.cmd.Dir = t.TempDir()
+	x.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "COLORTERM=truecolor", "NO_COLOR=", "TMPDIR="+x.temp, "XDG_STATE_HOME="+x.state)
+	x.cmd.Stderr = stderr
+	if x.pty, err = pty.StartWithSize(x.cmd, &pty.Winsize{Rows: uint16(h), Cols: uint16(w)}); err != nil {
+		t.Fatal(err)
+	}
+	go x.draw()
+	go x.answer()
+	t.Cleanup(func() {
+		x.cmd.Process.Kill()
+		x.cmd.Wait()
+		x.pty.Close()
+		<-x.ended
+		x.emu.Close()
+	})
+	return x
+}
+
+// draw brings the program's output to the screen.
+func (x *terminal) draw() {
+	defer close(x.ended)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := x.pty.Read(buf)
+		x.mu.Lock()
+		x.emu.Write(buf[:n])
+		close(x.drawn)
+		x.drawn = make(chan struct{})
+		x.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// answer brings the terminal's own answers (its colours, what it can do) to the program.
+func (x *terminal) answer() {
+	buf := make([]byte, 4<<10)
+	for {
+		n, err := x.emu.Read(buf)
+		if err != nil {
+			return
+		}
+		x.pty.Write(buf[:n])
+	}
+}
+
+// screen is what stands on the screen, without colours.
+func (x *terminal) screen() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return ansi.Strip(x.emu.Render())
+}
+
+// press types keys.
+func (x *terminal) press(keys ...string) {
+	x.t.Helper()
+	for _, k := range keys {
+		if _, err := x.pty.WriteString(k); err != nil {
+			x.t.Fatalf("press %q: %v", k, err)
+		}
+	}
+}
+
+// see waits until all texts stand on the screen at once.
+func (x *terminal) see(texts ...string) string {
+	x.t.Helper()
+	return x.until(strings.Join(texts, ", "), func(screen string) bool {
+		for _, text := range texts {
+			if !strings.Contains(screen, text) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (x *terminal) until(what string, accept func(screen string) bool) string {
+	x.t.Helper()
+	end := time.After(patience)
+	for {
+		x.mu.Lock()
+		drawn := x.drawn
+		x.mu.Unlock()
+		s := x.screen()
+		if accept(s) {
+			return s
+		}
+		select {
+		case <-drawn:
+		case <-x.ended:
+			x.t.Fatalf("the program ended; not seen: %s\n%s", what, s)
+		case <-end:
+			x.t.Fatalf("not seen: %s\n%s", what, s)
+		}
+	}
+}
+
+func (x *terminal) resize(w, h int) {
+	x.t.Helper()
+	x.mu.Lock()
+	x.emu.Resize(w, h)
+	x.mu.Unlock()
+	if err := pty.Setsize(x.pty, &pty.Winsize{Rows: uint16(h), Cols: uint16(w)}); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// leave waits for the end, which is to come with an exit code, and looks that nothing was left and nothing said.
+func (x *terminal) leave(code int) {
+	x.t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- x.cmd.Wait() }()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		x.t.Fatalf("the program does not end\n%s", x.screen())
+	}
+	if got := x.cmd.ProcessState.ExitCode(); got != code {
+		x.t.Errorf("exit code %d, want %d", got, code)
+	}
+	said, err := os.ReadFile(x.stderr)
+	if err != nil || len(said) > 0 {
+		x.t.Errorf("on standard error: %q, %v", said, err)
+	}
+	for _, left := range []string{filepath.Join(x.temp, "*"), filepath.Join(x.state, "crdlab", "*")} {
+		if found, _ := filepath.Glob(left); len(found) > 0 {
+			x.t.Errorf("left behind: %v", found)
+		}
+	}
+}
+
+const enter = "\r"
+
+// The steps, and what is to be seen on the screen once each is applied.
+var playedSteps = []struct{ title, predict, seen string }{
+	{"Create v1alpha1", "3", "storedVersions is [v1alpha1]"},
+	{"Add v1beta1", "3", "alpha has one resourceVersion"},
+	{"Deprecate v1alpha1", "2", "then yours came instead"},
+	{"Switch the storage version", "2", "storedVersions is [v1alpha1 v1beta1]"},
+	{"Rewrite every object", "2", "etcd holds 6 at v1beta1, 0 at v1alpha1"},
+	{"Attempt the removal", "2", "422"},
+	{"Trim storedVersions", "3", "storedVersions is [v1beta1]"},
+	{"Stop serving v1alpha1", "2", "alpha at v1alpha1 was answered with 404"},
+	{"Relabel managedFields", "3", "the same apply was accepted after"},
+	{"Remove v1alpha1", "3", "spec.versions is v1beta1 alone"},
+	{"Verify", "1", "the verdict is complete"},
+}
+
+// begin goes from the start screen to the first step.
+func (x *terminal) begin() {
+	x.t.Helper()
+	x.see("● live", "enter begin")
+	x.press(enter)
+	x.see("1 of 11", "enter apply")
+}
+
+func TestTheWholeTrackByKeys(t *testing.T) {
+	for _, size := range [][2]int{{160, 45}, {80, 24}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			t.Parallel()
+			x := openTerminal(t, size[0], size[1])
+			x.begin()
+			for i, step := range playedSteps {
+				x.see(step.title, fmt.Sprintf("%d of 11", i+1), "enter apply")
+				x.press(step.predict)
+				x.see("▸ " + step.predict)
+				x.press(enter)
+				screen := x.see(step.seen)
+				if !strings.Contains(strings.ToLower(screen), "you said "+step.predict+", and so it is") {
+					t.Errorf("step %d does not say that the prediction was right:\n%s", i+1, screen)
+				}
+				if i < len(playedSteps)-1 {
+					x.see("enter go on")
+					x.press(enter)
+				}
+			}
+			x.press("q")
+			x.leave(0)
+		})
+	}
+}
+
+func TestAWrongPredictionIsCorrectedByWhatTheServerDid(t *testing.T) {
+	t.Parallel()
+	x := openTerminal(t, 160, 45)
+	x.begin()
+	x.press("1")
+	x.see("▸ 1")
+	x.press(enter)
+	screen := x.see("enter go on")
+	if strings.Contains(screen, "and so it is") || !strings.Contains(screen, "you said 1") {
+		t.Errorf("a wrong prediction looks like this:\n%s", screen)
+	}
+	x.press("q")
+	x.leave(0)
+}
+
+func TestAStepByHandCompletesByItself(t *testing.T) {
+	t.Parallel()
+	x := openTerminal(t, 160, 45)
+	x.begin()
+	x.press(enter)
+	x.see("enter go on")
+	x.press(enter)
+	x.see("Add v1beta1", "enter apply")
+	x.press("K")
+	x.see("By hand", "KUBECONFIG", "kubectl apply")
+	x.press("\x1b")
+	x.until("the dialog is gone", func(s string) bool { return !strings.Contains(s, "By hand") })
+	kubeconfigs, err := filepath.Glob(filepath.Join(x.state, "crdlab", "*", "kubeconfig"))
+	if err != nil || len(kubeconfigs) != 1 {
+		t.Fatalf("kubeconfigs: %v, %v", kubeconfigs, err)
+	}
+	applyManifest(t, kubeconfigs[0], "add-v1beta1")
+	x.see("alpha has one resourceVersion", "enter go on")
+	x.press("q")
+	x.leave(0)
+}
+
+// applyManifest does by server-side apply what `crdlab manifests migrate STEP | kubectl apply -f -` does.
+func applyManifest(t testing.TB, kubeconfig, step string) {
+	t.Helper()
+	yaml, err := exec.Command("crdlab", "manifests", "migrate", step).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("kubectl", "--kubeconfig", kubeconfig, "apply", "-f", "-")
+	cmd.Stdin = strings.NewReader(string(yaml))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("kubectl apply: %v\n%s", err, out)
+	}
+}
+
+func TestSizesThatAreTooSmallAndResizesInTheMiddle(t *testing.T) {
+	t.Parallel()
+	x := openTerminal(t, 20, 5)
+	x.see("80")
+	x.resize(160, 45)
+	x.begin()
+	for _, size := range [][2]int{{200, 25}, {100, 50}, {79, 24}, {80, 24}, {120, 30}} {
+		x.resize(size[0], size[1])
+		x.until(fmt.Sprintf("a whole screen at %d×%d", size[0], size[1]), func(s string) bool {
+			if size[0] < 80 || size[1] < 24 {
+				return strings.Contains(s, "80×24")
+			}
+			lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+			return len(lines) == size[1] && strings.Contains(lines[0], "crdlab") && strings.Contains(lines[len(lines)-1], "quit")
+		})
+	}
+	x.press(enter)
+	x.see("storedVersions is [v1alpha1]")
+	x.press("q")
+	x.leave(0)
+}
+
+func TestEveryWayOutLeavesNothingBehind(t *testing.T) {
+	for name, out := range map[string]struct {
+		do   func(*terminal)
+		code int
+	}{
+		"q":       {func(x *terminal) { x.press("q") }, 0},
+		"ctrl-c":  {func(x *terminal) { x.press("\x03") }, 130},
+		"SIGTERM": {func(x *terminal) { x.cmd.Process.Signal(syscall.SIGTERM) }, 130},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := openTerminal(t, 120, 30)
+			x.begin()
+			x.press(enter)
+			out.do(x)
+			x.leave(out.code)
+		})
+	}
+}
+
+func TestCtrlZStopsAndFgBringsTheScreenBack(t *testing.T) {
+	t.Parallel()
+	x := openTerminal(t, 120, 30)
+	x.begin()
+	x.press("\x1a")
+	x.until("the main screen is back", func(string) bool { x.mu.Lock(); defer x.mu.Unlock(); return !x.emu.IsAltScreen() })
+	end := time.After(patience)
+	for tick := time.NewTicker(10 * time.Millisecond); ; { // it may not have stopped yet when the first signal comes
+		if err := x.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		x.mu.Lock()
+		back := x.emu.IsAltScreen()
+		x.mu.Unlock()
+		if back {
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatal("the lab does not come back")
+		}
+	}
+	x.see("1 of 11", "enter apply")
+	x.press("q")
+	x.leave(0)
+}

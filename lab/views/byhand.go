@@ -1,0 +1,327 @@
+package views
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"charm.land/bubbles/v2/key"
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+// byHand shows the kubectl commands of a step. A command is never cut: it is broken as a shell would join it again, and
+// what cannot be broken is scrolled.
+type byHand struct {
+	step       *lab.Step
+	down, side int
+	copied     string // what the last key did
+}
+
+// script is what a learner runs to do a step by hand.
+func script(st *lab.State, step *lab.Step) []string {
+	out := []string{"export KUBECONFIG=" + quoted(st.Kubeconfig)}
+	if home, err := os.UserHomeDir(); err == nil && plainWord.MatchString(home+st.Kubeconfig) && strings.HasPrefix(st.Kubeconfig, home+"/") {
+		out[0] = "export KUBECONFIG=$HOME" + strings.TrimPrefix(st.Kubeconfig, home)
+	}
+	if st.KubectlFlags != "" {
+		out = append(out, `alias kubectl="kubectl `+st.KubectlFlags+`"`)
+	}
+	for _, a := range step.Actions {
+		out = append(out, a.Kubectl...)
+	}
+	return out
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./~:@%+=-]+$`)
+
+// quoted is a word as a shell reads it.
+func quoted(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func (d *byHand) press(m *program, k tea.KeyPressMsg) (bool, tea.Cmd) {
+	switch {
+	case key.Matches(k, m.keys.Down):
+		d.down++
+	case key.Matches(k, m.keys.Up):
+		d.down = max(0, d.down-1)
+	case key.Matches(k, m.keys.PageDown):
+		d.down += 8
+	case key.Matches(k, m.keys.PageUp):
+		d.down = max(0, d.down-8)
+	case key.Matches(k, m.keys.Forward):
+		d.side += 8
+	case key.Matches(k, m.keys.Back):
+		d.side = max(0, d.side-8)
+	case key.Matches(k, m.keys.Copy):
+		d.copied = "copied, where the terminal allows it"
+		return false, tea.SetClipboard(strings.Join(script(m.state, d.step), "\n") + "\n")
+	case key.Matches(k, m.keys.File):
+		return false, d.save(m.state)
+	case key.Matches(k, m.keys.Escape), key.Matches(k, m.keys.ByHand), key.Matches(k, m.keys.Quit), key.Matches(k, m.keys.Apply):
+		return true, nil
+	}
+	return false, nil
+}
+
+// savedMsg says where something was written.
+type savedMsg struct {
+	what, path string
+	err        error
+}
+
+// save writes the commands beside the kubeconfig, where nobody else can read them.
+func (d *byHand) save(st *lab.State) tea.Cmd {
+	lines := append([]string{"#!/bin/sh", "set -e"}, script(st, d.step)...)
+	path := filepath.Join(filepath.Dir(st.Kubeconfig), fmt.Sprintf("step-%d-%s.sh", d.step.Index+1, d.step.ID))
+	return func() tea.Msg {
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o700); err != nil {
+			return savedMsg{what: "the commands", err: fmt.Errorf("write the commands of %s: %w", d.step.ID, err)}
+		}
+		return savedMsg{what: "the commands", path: path}
+	}
+}
+
+func (d *byHand) draw(m *program, w, h int) []string {
+	p := m.pen
+	w = min(w-4, 108)
+	in := w - 6
+	var code []string
+	for _, c := range script(m.state, d.step) {
+		code = append(code, breakCommand(c, in-4)...)
+	}
+	head := append([]string{""}, p.flow(p.quietly(), "The same step with your own kubectl, in another terminal:", in, "", "")...)
+	tail := d.waiting(m, in)
+	room := max(2, h-2-len(head)-len(tail)-3)
+	lines := append(head, "")
+	lines = append(lines, d.codeBlock(p, code, in, room)...)
+	lines = append(lines, tail...)
+	return p.dialogBox(" "+p.bold.of("By hand")+p.noise.of(fmt.Sprintf(" step %d ", d.step.Index+1)), d.scrollSaid(p, code, in-4, room), lines, w)
+}
+
+// codeBlock is the window on the commands.
+func (d *byHand) codeBlock(p *pen, code []string, in, room int) []string {
+	longest := 0
+	for _, l := range code {
+		longest = max(longest, width(l))
+	}
+	d.down = min(d.down, max(0, len(code)-room))
+	d.side = min(d.side, max(0, longest-in+4))
+	out := []string{p.raise.under(spaces(in))}
+	for _, l := range code[d.down:min(len(code), d.down+room)] {
+		l = fit(ansi.Cut(clean(l)+" ", d.side, d.side+in-4), in-4)
+		out = append(out, p.raise.under("  "+p.command(l)+"  "))
+	}
+	return append(out, p.raise.under(spaces(in)))
+}
+
+func (d *byHand) scrollSaid(p *pen, code []string, w, room int) string {
+	var said []string
+	if more := len(code) - room - d.down; more > 0 {
+		said = append(said, p.bold.of("j")+p.noise.of(fmt.Sprintf(" ↓ %d", more)))
+	}
+	if slices.ContainsFunc(code, func(l string) bool { return width(l)-d.side > w }) {
+		said = append(said, p.bold.of("→")+p.noise.of(" goes on"))
+	}
+	return strings.Join(said, "  ")
+}
+
+// command makes the words of a command stand out that say what it does.
+func (p *pen) command(l string) string {
+	first, rest, _ := strings.Cut(l, " ")
+	if first != "kubectl" && first != "export" {
+		return p.fg.of(l)
+	}
+	second, more, _ := strings.Cut(rest, " ")
+	if first == "export" {
+		return p.bold.of(first) + p.fg.of(" "+rest)
+	}
+	return p.bold.of(first+" "+second) + p.fg.of(" "+more)
+}
+
+// waiting says what the lab waits for while the learner works elsewhere.
+func (d *byHand) waiting(m *program, in int) []string {
+	p := m.pen
+	out := []string{""}
+	step := d.step
+	if d.step.Index < len(m.state.Steps) { // the step as it is now: it may be done meanwhile
+		step = m.state.Steps[d.step.Index]
+	}
+	switch open := awaited(step); {
+	case step.Phase == lab.Applied && step.Result == lesson.Passed:
+		out = append(out, p.okBold.of("✓ ")+p.fg.of("The step is done."))
+	case step.Index != m.state.Current:
+		out = append(out, p.dim.of("This is an earlier step."))
+	default:
+		if len(open) > 0 {
+			out = append(out, p.flow(p.clearly(), open[0], in, p.warn.of("○ ")+p.dim.of("waiting for: "), "  ")...)
+		}
+		out = append(out, p.flow(p.quietly(), "The step completes by itself as soon as the cluster shows it.", in, "  ", "  ")...)
+	}
+	keys := p.next("c copy") + "   " + p.bold.of("o") + p.dim.of(" all in a file") + "   " + p.bold.of("esc") + p.dim.of(" back")
+	if d.copied != "" {
+		keys += "   " + p.ok.of("✓ ") + p.fg.of(d.copied)
+	}
+	return append(out, "", fit(keys, in), "")
+}
+
+// awaited are the checks that finish a step and do not hold yet.
+func awaited(step *lab.Step) []string {
+	var out []string
+	for _, c := range step.Checks {
+		done := step.Lesson == nil || slices.ContainsFunc(step.Lesson.Checks, func(l lesson.Check) bool {
+			return l.ID == c.ID && l.Kind == lesson.Done
+		})
+		if done && c.Result != lesson.Passed && c.Title != "" {
+			out = append(out, c.Title)
+		}
+	}
+	return out
+}
+
+// breakCommand breaks a command into lines of a width, so that a shell reads the same: at spaces between words with a
+// backslash, JSON at its commas, another long word by a backslash inside it. The lines of a here-document stay.
+func breakCommand(command string, w int) []string {
+	lines := strings.Split(strings.TrimRight(command, "\n"), "\n")
+	if len(lines) > 1 {
+		return lines // it has lines of its own: a here-document, or quoted text
+	}
+	var out []string
+	line := ""
+	for i, word := range shellWords(lines[0]) {
+		if width(word) > w-4 {
+			if broken := breakJSON(word, w); broken != nil {
+				line += " " + broken[0]
+				out = append(out, line)
+				out = append(out, broken[1:len(broken)-1]...)
+				line = broken[len(broken)-1]
+				continue
+			}
+		}
+		lead := " "
+		if i == 0 || strings.TrimSpace(line) == "" {
+			lead = ""
+		}
+		if strings.TrimSpace(line) != "" && width(line+lead+word) > w-2 && width(word) <= w-4 {
+			out = append(out, line+` \`)
+			line, lead = "  ", ""
+		}
+		line += lead
+		for width(line+word) > w-2 {
+			cut, rest, ok := splitWord(word, w-2-width(line))
+			if !ok {
+				break
+			}
+			out = append(out, line+cut+`\`)
+			line, word = "", rest
+		}
+		line += word
+	}
+	return append(out, line)
+}
+
+// breakJSON puts the elements of a quoted JSON text on lines of their own; nil where the word is none. A line break
+// between them is blank to JSON.
+func breakJSON(word string, w int) []string {
+	text, ok := strings.CutPrefix(word, "'")
+	text, also := strings.CutSuffix(text, "'")
+	if !ok || !also || strings.Contains(text, "'") || !json.Valid([]byte(text)) {
+		return nil
+	}
+	var out []string
+	line := "'"
+	for i, a := range jsonAtoms(text) {
+		if i > 0 && (a.outer || width(line+a.text) > w) {
+			out = append(out, line)
+			line = ""
+		}
+		line += a.text
+	}
+	return append(out, line+"'")
+}
+
+// jsonAtom is a piece of JSON before which a line may be broken; before an outer one it always is.
+type jsonAtom struct {
+	text  string
+	outer bool
+}
+
+func jsonAtoms(text string) []jsonAtom {
+	var out []jsonAtom
+	from, depth := 0, 0
+	inString, escaped, outer := false, false, false
+	for i, r := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case inString && r == '\\':
+			escaped = true
+		case r == '"':
+			inString = !inString
+		case inString:
+		case r == '}' || r == ']':
+			depth--
+		case r == '{' || r == '[' || r == ',':
+			if r != ',' {
+				depth++
+			}
+			out = append(out, jsonAtom{text[from : i+1], outer})
+			from, outer = i+1, depth == 1
+		}
+	}
+	return append(out, jsonAtom{text[from:], outer})
+}
+
+// splitWord cuts a word without quotes where a backslash joins it again: behind a slash if it can be.
+func splitWord(word string, room int) (cut, rest string, ok bool) {
+	if room < 8 || width(word) <= room || strings.ContainsAny(word, "'\"\\`") {
+		return "", "", false
+	}
+	at := len(ansi.Cut(word, 0, room-1))
+	if i := strings.LastIndexAny(word[:at], "/,"); i > at/2 {
+		at = i + 1
+	}
+	return word[:at], word[at:], true
+}
+
+// shellWords splits at the spaces that are outside of quotes.
+func shellWords(s string) []string {
+	var out []string
+	var word strings.Builder
+	var quote rune
+	escaped := false
+	for _, r := range s {
+		switch {
+		case escaped:
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped = true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case quote == 0 && r == ' ':
+			if word.Len() > 0 {
+				out = append(out, word.String())
+				word.Reset()
+			}
+			continue
+		}
+		word.WriteRune(r)
+	}
+	if word.Len() > 0 {
+		out = append(out, word.String())
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package views
+
+import (
+	"charm.land/bubbles/v2/key"
+
+	"github.com/crdlab/crdlab/lab"
+)
+
+// keyMap is every key of the program. The line at the bottom and the help are made of it.
+type keyMap struct {
+	Apply, Predict, Choose, Back, Forward, GoTo, Reset, ByHand, Pause, Escape key.Binding
+	NextPane, PrevPane, PrevObject, NextObject, Managers, Zoom                key.Binding
+	Up, Down, PageUp, PageDown                                                key.Binding
+	Export, Help, Suspend, Quit, Interrupt                                    key.Binding
+	Begin, NextGroup                                                          key.Binding // of the start screen
+	Copy, File                                                                key.Binding // of the dialog by hand
+}
+
+func bind(help, does string, keys ...string) key.Binding {
+	return key.NewBinding(key.WithKeys(keys...), key.WithHelp(help, does))
+}
+
+func newKeyMap() keyMap {
+	return keyMap{
+		Apply:   bind("enter", "apply, then go on", "enter"),
+		Predict: bind("1–4", "predict", "1", "2", "3", "4"),
+		Choose:  bind("↑ ↓", "choose", "up", "down"),
+		Back:    bind("← →", "look back", "left"),
+		Forward: bind("← →", "look back", "right"),
+		GoTo:    bind("g", "go to a step", "g"),
+		Reset:   bind("r", "reset the track", "r"),
+		ByHand:  bind("K", "do it by hand", "K"),
+		Pause:   bind("p", "pause a rewrite", "p"),
+		Escape:  bind("esc", "cancel, return", "esc"),
+
+		NextPane:   bind("tab", "next pane or tab", "tab"),
+		PrevPane:   bind("shift+tab", "previous pane or tab", "shift+tab"),
+		PrevObject: bind("[ ]", "another object", "["),
+		NextObject: bind("[ ]", "another object", "]"),
+		Managers:   bind("m", "managedFields", "m"),
+		Zoom:       bind("z", "zoom a pane or the log", "z"),
+		Up:         bind("j k", "scroll", "k", "up"),
+		Down:       bind("j k", "scroll", "j", "down"),
+		PageUp:     bind("pgup pgdn", "by pages", "pgup"),
+		PageDown:   bind("pgup pgdn", "by pages", "pgdown", "space"),
+
+		Export:    bind("e", "export a report", "e"),
+		Help:      bind("?", "these keys", "?"),
+		Suspend:   bind("ctrl+z", "suspend", "ctrl+z"),
+		Quit:      bind("q", "quit", "q"),
+		Interrupt: bind("ctrl+c", "cancel, or quit", "ctrl+c"),
+
+		Begin:     bind("enter", "begin", "enter"),
+		NextGroup: bind("tab", "next group", "tab"),
+		Copy:      bind("c", "copy", "c"),
+		File:      bind("o", "all in a file", "o"),
+	}
+}
+
+// group is a heading in the help, with its keys.
+type group struct {
+	name string
+	keys []key.Binding
+}
+
+func (k keyMap) groups() []group {
+	return []group{
+		{"The step", []key.Binding{k.Apply, k.Predict, k.Back, k.GoTo, k.Reset, k.ByHand, k.Pause, k.Escape}},
+		{"The object", []key.Binding{k.NextPane, k.NextObject, k.Down, k.PageDown, k.Managers, k.Zoom}},
+		{"The lab", []key.Binding{k.Export, k.Help, k.Suspend, k.Quit}},
+	}
+}
+
+// hint is a key with what it does just now.
+type hint struct{ key, does string }
+
+func (b hint) as(does string) hint { return hint{b.key, does} }
+
+func of(b key.Binding) hint { return hint{b.Help().Key, b.Help().Desc} }
+
+// nextKeys are the keys of a state of the session: the first is the next one to press.
+func (s *screen) nextKeys(k keyMap) []hint {
+	st := s.state
+	var out []hint
+	switch {
+	case s.lookingBack():
+		out = append(out, of(k.Escape).as("return to step "+number(st.Current+1)), of(k.Back).as("look back"))
+	case s.rewriting() && st.Paused:
+		out = append(out, of(k.Pause).as("go on"))
+	case s.rewriting():
+		out = append(out, of(k.Pause).as("pause"))
+	case s.busy != "" || s.step.Phase == lab.Running:
+		out = append(out, of(k.Escape).as("cancel"))
+	case s.failed():
+		out = append(out, of(k.Apply).as("try again"), of(k.GoTo).as("go to"), of(k.Reset).as("reset"))
+	case s.step.Phase == lab.Applied && st.Current == len(st.Steps)-1:
+		if k.Export.Enabled() {
+			out = append(out, of(k.Export))
+		}
+		out = append(out, of(k.Back).as("look back"), of(k.Reset).as("reset"))
+	case s.step.Phase == lab.Applied:
+		out = append(out, of(k.Apply).as("go on"), of(k.Back).as("look back"))
+	default:
+		out = append(out, of(k.Apply).as("apply"))
+		if n := len(s.step.Options); n > 0 {
+			out = append(out, hint{"1–" + number(n), "predict"})
+		}
+		out = append(out, of(k.Back).as("look back"))
+	}
+	return append(out, of(k.NextPane).as("pane"), of(k.NextObject).as("object"), of(k.Managers), of(k.ByHand).as("by hand"),
+		of(k.Zoom).as("zoom"), of(k.Help).as("keys"), of(k.Quit))
+}
+
+func (s *screen) keyLine() string { return s.keyBar(s.lay.w, s.nextKeys(s.keys)) }
+
+// keyBar draws keys on one line. They drop from the right; the last two, help and quit, keep their place.
+func (p *pen) keyBar(w int, hints []hint) string {
+	draw := func(h hint) string { return "   " + p.bold.of(h.key) + " " + p.dim.of(h.does) }
+	last := hints[max(1, len(hints)-2):]
+	kept := ""
+	for _, h := range last {
+		kept += draw(h)
+	}
+	line := " " + p.next(hints[0].key+" "+hints[0].does)
+	for _, h := range hints[1:max(1, len(hints)-2)] {
+		next := draw(h)
+		if width(line)+width(next)+width(kept) > w {
+			break
+		}
+		line += next
+	}
+	return fit(line+kept, w)
+}

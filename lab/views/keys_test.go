@@ -1,0 +1,387 @@
+package views
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"charm.land/bubbles/v2/key"
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+func press(name string) tea.KeyPressMsg {
+	special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "left": tea.KeyLeft, "right": tea.KeyRight,
+		"up": tea.KeyUp, "down": tea.KeyDown, "pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp}
+	switch {
+	case name == "shift+tab":
+		return tea.KeyPressMsg{Code: tea.KeyTab, Mod: tea.ModShift}
+	case strings.HasPrefix(name, "ctrl+"):
+		return tea.KeyPressMsg{Code: rune(name[5]), Mod: tea.ModCtrl}
+	case special[name] != 0:
+		return tea.KeyPressMsg{Code: special[name]}
+	}
+	return tea.KeyPressMsg{Code: rune(name[0]), Text: name}
+}
+
+// strike presses keys one after the other, and runs what they ask for.
+func (m *program) strike(keys ...string) {
+	for _, k := range keys {
+		_, cmd := m.Update(press(k))
+		if cmd == nil {
+			continue
+		}
+		if msg := cmd(); msg != nil {
+			m.Update(msg)
+		}
+	}
+}
+
+// onScreen says whether a text stands on the screen.
+func onScreen(m *program, text string) bool {
+	return strings.Contains(ansi.Strip(strings.Join(m.lines(), "\n")), text)
+}
+
+func with(t *testing.T, state func() *lab.State, w, h int) (*program, *fixedSession) {
+	m := show(t, fixture{state: state}, "dark", w, h)
+	return m, m.session.(*fixedSession)
+}
+
+func TestPredictApplyGoOn(t *testing.T) {
+	m, s := with(t, before, 160, 45)
+	m.strike("1", "enter")
+	if !onScreen(m, "you said 1, and so it is") {
+		t.Error("the judgement is not on the screen")
+	}
+	m.strike("enter")
+	if want := []string{"predict standard", "apply", "next"}; !slices.Equal(s.asked, want) {
+		t.Errorf("the session was asked for %q, not %q", s.asked, want)
+	}
+	if !onScreen(m, "5 of 11") {
+		t.Error("the next step is not on the screen")
+	}
+}
+
+func TestArrowsChooseWhileTheQuestionHasTheFocus(t *testing.T) {
+	m, s := with(t, before, 160, 45)
+	m.strike("down", "tab", "down", "up", "shift+tab", "up")
+	if want := []string{"predict error", "predict nothing"}; !slices.Equal(s.asked, want) {
+		t.Errorf("the session was asked for %q, not %q", s.asked, want)
+	}
+}
+
+func TestNothingIsAppliedWhileLookingBack(t *testing.T) {
+	m, s := with(t, applied, 160, 45)
+	m.strike("left")
+	if !onScreen(m, "looking back: step 3 as it was") {
+		t.Error("there is no sign of looking back")
+	}
+	m.strike("1", "enter")
+	if len(s.asked) > 0 || onScreen(m, "looking back") {
+		t.Errorf("the session was asked for %q", s.asked)
+	}
+	m.strike("left", "left", "right", "right")
+	if onScreen(m, "looking back") {
+		t.Error("right does not lead back to the current step")
+	}
+	m.strike("left", "left", "left", "left", "left")
+	if !onScreen(m, "step 1 as it was") {
+		t.Error("the first step is not the last to look back at")
+	}
+}
+
+func TestEscapeCancelsWhatGoesOn(t *testing.T) {
+	for _, k := range []string{"esc", "ctrl+c"} {
+		m, s := with(t, before, 120, 30)
+		s.hold = make(chan struct{})
+		_, cmd := m.Update(press("enter"))
+		done := make(chan tea.Msg)
+		go func() { done <- cmd() }()
+		m.strike("enter", "1") // neither a second time, nor too late
+		m.Update(press(k))
+		m.Update(<-done)
+		if want := []string{"apply", "cancelled"}; !slices.Equal(s.asked, want) {
+			t.Errorf("%s: the session was asked for %q, not %q", k, s.asked, want)
+		}
+		if m.call != nil || m.interrupted || !onScreen(m, "cancelled") {
+			t.Errorf("%s: the call is not over", k)
+		}
+	}
+}
+
+func TestCtrlCQuitsTheSecondTime(t *testing.T) {
+	m, s := with(t, before, 120, 30)
+	s.hold = make(chan struct{})
+	m.Update(press("enter"))
+	m.Update(press("ctrl+c"))
+	if m.interrupted {
+		t.Error("the first ctrl+c quits")
+	}
+	_, cmd := m.Update(press("ctrl+c"))
+	if _, quits := cmd().(tea.QuitMsg); !quits || !m.interrupted {
+		t.Error("the second ctrl+c does not quit")
+	}
+}
+
+func TestDialogsTakeTheKeys(t *testing.T) {
+	m, s := with(t, before, 120, 30)
+	m.strike("r")
+	if !onScreen(m, "Reset the track?") {
+		t.Error("nobody asks before a reset")
+	}
+	m.strike("esc", "r", "enter")
+	if !onScreen(m, "✗ reset the cluster: no answer") {
+		t.Error("the error of a reset is not on the screen")
+	}
+	m.strike("g", "down", "enter", "?", "q")
+	if want := []string{"reset", "go to step-5"}; !slices.Equal(s.asked, want) {
+		t.Errorf("the session was asked for %q, not %q", s.asked, want)
+	}
+	if len(m.dialogs) > 0 {
+		t.Error("a dialog is left")
+	}
+}
+
+func TestByHandCopiesTheCommandsWhole(t *testing.T) {
+	m, _ := with(t, before, 80, 24)
+	m.strike("K")
+	if !onScreen(m, "By hand step 4") || !onScreen(m, "waiting for: storedVersions is [v1alpha1 v1beta1]") {
+		t.Error("the dialog does not say what is waited for")
+	}
+	_, cmd := m.Update(press("c"))
+	copied := strings.Join(script(m.state, m.current()), "\n") + "\n"
+	if cmd() != tea.SetClipboard(copied)() || !strings.Contains(copied, m.current().Actions[0].Kubectl[1]) {
+		t.Error("what is copied is not what is to be run")
+	}
+}
+
+func TestByHandWritesAFileThatOthersCannotRead(t *testing.T) {
+	m, _ := with(t, before, 80, 24)
+	m.state.Kubeconfig = t.TempDir() + "/kubeconfig"
+	m.strike("K", "o")
+	if !onScreen(m, "the commands →") {
+		t.Error("the screen does not say where they are")
+	}
+}
+
+func TestPauseOnlyWhileARewriteGoesOn(t *testing.T) {
+	m, s := with(t, before, 120, 30)
+	m.strike("p")
+	m, s2 := with(t, rewriting, 120, 30)
+	m.strike("p")
+	m3, s3 := with(t, paused, 120, 30)
+	m3.strike("p")
+	if len(s.asked) != 0 || !slices.Equal(s2.asked, []string{"pause true"}) || !slices.Equal(s3.asked, []string{"pause false"}) {
+		t.Errorf("%q %q %q", s.asked, s2.asked, s3.asked)
+	}
+}
+
+func TestALateReadingHidesNoNewerOne(t *testing.T) {
+	m, s := with(t, before, 120, 30)
+	late := m.reader.read()
+	s.change(func(st *lab.State) { st.Doing = "newer" })
+	m.Update(stateMsg{reading: m.reader.read()})
+	m.Update(calledMsg{reading: late})
+	if m.state.Doing != "newer" {
+		t.Error("an older state is shown")
+	}
+}
+
+func TestAReportSaysWhereItIs(t *testing.T) {
+	m, _ := with(t, applied, 120, 30)
+	m.strike("e")
+	if !onScreen(m, "the report → report.md") {
+		t.Error("the screen does not say where the report is")
+	}
+}
+
+func TestAnotherObjectIsShownAndHeld(t *testing.T) {
+	m, s := with(t, before, 120, 30)
+	m.strike("]")
+	if !onScreen(m, "name: bravo") || !slices.Equal(s.asked, []string{"select crdlab/bravo"}) {
+		t.Errorf("%q", s.asked)
+	}
+	m.strike("[", "[")
+	if !onScreen(m, "name: echo") {
+		t.Error("before the first is not the last")
+	}
+}
+
+func TestTabsGoRound(t *testing.T) {
+	m, _ := with(t, applied, 80, 24)
+	var kinds []focus
+	for range len(m.screen().stops()) {
+		m.strike("tab")
+		kinds = append(kinds, m.sight.focus)
+	}
+	want := []focus{{onPane, 0}, {onPane, 1}, {onPane, 2}, {onBoth, 0}, {onLog, 0}, {onProse, 0}}
+	if !slices.Equal(kinds, want) {
+		t.Errorf("tab went through %v", kinds)
+	}
+}
+
+func TestWhatGoesOnCanBeReached(t *testing.T) {
+	m, _ := with(t, func() *lab.State {
+		st := applied()
+		st.Steps[3].Explanation = strings.Repeat("Word after word. ", 60) + "The end."
+		return st
+	}, 120, 30)
+	if onScreen(m, "The end.") {
+		t.Fatal("the text is too short for this test")
+	}
+	for range 40 {
+		m.strike("j")
+	}
+	if !onScreen(m, "The end.") {
+		t.Error("the end cannot be reached")
+	}
+	at := m.sight.proseScroll
+	m.strike("k")
+	if m.sight.proseScroll != at-1 {
+		t.Error("the scroll went beyond the end")
+	}
+}
+
+func TestTheQuestionStaysInSight(t *testing.T) {
+	for _, z := range [][2]int{{80, 24}, {100, 28}, {120, 30}, {160, 45}} {
+		m, _ := with(t, func() *lab.State {
+			st := before()
+			st.Steps[3].Briefing = strings.Repeat("Word after word. ", 60)
+			return st
+		}, z[0], z[1])
+		for _, o := range m.current().Options {
+			if !onScreen(m, o.Text) {
+				t.Errorf("%v: the option %q is out of sight", z, o.Text)
+			}
+		}
+	}
+}
+
+func TestStartQueuesATrackUntilTheClusterIsLive(t *testing.T) {
+	s := &fixedSession{state: before()}
+	l := fixtureLab()
+	phases := make(chan Phase)
+	l.Phases = phases
+	l.Open = func(_ context.Context, track string) (Session, error) { s.note("open %s", track); return s, nil }
+	m, err := newProgram(t.Context(), l, Options{Width: 120, Height: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.strike("enter")
+	if len(s.asked) > 0 || !onScreen(m, "migrate begins as soon as the cluster is live") {
+		t.Error("the track does not wait for the cluster")
+	}
+	m.Update(phaseMsg{Phase{Name: "etcd", Done: true}, true})
+	_, cmd := m.Update(phaseMsg{open: false})
+	m.Update(cmd())
+	if !slices.Equal(s.asked, []string{"open migrate"}) || !onScreen(m, "4 of 11") {
+		t.Errorf("%q", s.asked)
+	}
+}
+
+func TestATrackThatCannotBeTakenSaysWhy(t *testing.T) {
+	m := show(t, fixture{then: func(m *program) { m.start.live = true }}, "dark", 120, 30)
+	m.strike("down", "enter")
+	if m.call != nil || !onScreen(m, "✗ webhook: this cluster cannot call the lab") {
+		t.Error("the reason is not on the screen")
+	}
+}
+
+// TestKeysHaveOneMeaning holds that no key of the session's screen is bound twice, but for those that are meant to be.
+func TestKeysHaveOneMeaning(t *testing.T) {
+	k := newKeyMap()
+	both := []string{"up", "down"} // they choose where there is a choice, and scroll elsewhere
+	used := map[string]string{}
+	for _, b := range []key.Binding{k.Apply, k.Predict, k.Choose, k.Back, k.Forward, k.GoTo, k.Reset, k.ByHand, k.Pause, k.Escape, k.NextPane,
+		k.PrevPane, k.PrevObject, k.NextObject, k.Managers, k.Zoom, k.Up, k.Down, k.PageUp, k.PageDown, k.Export, k.Help, k.Suspend, k.Quit, k.Interrupt} {
+		for _, name := range b.Keys() {
+			if other, twice := used[name]; twice && !slices.Contains(both, name) {
+				t.Errorf("%s is %q and %q", name, other, b.Help().Desc)
+			}
+			used[name] = b.Help().Desc
+		}
+	}
+}
+
+// TestTheHelpNamesEveryKey holds that what can be pressed can be looked up.
+func TestTheHelpNamesEveryKey(t *testing.T) {
+	m, _ := with(t, before, 80, 24)
+	m.strike("?")
+	for _, g := range m.keys.groups() {
+		for _, b := range g.keys {
+			if !onScreen(m, b.Help().Desc) {
+				t.Errorf("the help does not say %q", b.Help().Desc)
+			}
+		}
+	}
+}
+
+// TestManyChangesAreFewFrames changes a state a thousand times and counts how often it is shown.
+func TestManyChangesAreFewFrames(t *testing.T) {
+	s := &fixedSession{state: rewriting()}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	began := time.Now()
+	shown := make(chan int)
+	last := make(chan *lab.State, 1)
+	changed := s.Changed()
+	r := &reader{session: s}
+	go func() {
+		n := 0
+		for {
+			msg, ok := follow(ctx, r, changed, frameTime)().(stateMsg)
+			if !ok {
+				shown <- n
+				return
+			}
+			n++
+			changed = msg.changed
+			if msg.state.Progress.Finished {
+				last <- msg.state
+				shown <- n
+				return
+			}
+		}
+	}()
+	for i := range 1000 {
+		s.change(func(st *lab.State) { p := *st.Progress; p.Done = i; st.Progress = &p })
+	}
+	s.change(func(st *lab.State) { p := *st.Progress; p.Finished = true; st.Progress = &p })
+	if n := <-shown; n > int(time.Since(began)/frameTime)+2 {
+		t.Errorf("%d frames in %s", n, time.Since(began))
+	}
+	if (<-last).Progress.Done != 999 {
+		t.Error("the last change was missed")
+	}
+}
+
+// TestANewStepLeadsTheEye holds where the focus is in each phase.
+func TestANewStepLeadsTheEye(t *testing.T) {
+	m, s := with(t, before, 160, 45)
+	if m.sight.focus.kind != onProse {
+		t.Error("before a step the question has not the focus")
+	}
+	m.strike("enter")
+	if m.sight.focus != (focus{onPane, 1}) {
+		t.Errorf("after a step the focus is on %v", m.sight.focus)
+	}
+	m.strike("tab", "tab")
+	s.change(func(st *lab.State) { st.Log = append([]evidence.Exchange(nil), st.Log...) })
+	m.show(s.State())
+	if m.sight.focus.kind != onLog {
+		t.Error("a change of the state moved the focus")
+	}
+	s.change(func(st *lab.State) { st.Steps[3].Result = lesson.Failed; st.Steps[3].Phase = lab.Running })
+	m.show(s.State())
+	s.change(func(st *lab.State) { st.Steps[3].Phase = lab.Applied })
+	m.show(s.State())
+	if m.sight.focus.kind != onProse {
+		t.Error("where a step failed the failure has not the focus")
+	}
+}

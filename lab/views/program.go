@@ -1,0 +1,543 @@
+package views
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"charm.land/bubbles/v2/key"
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+
+	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+// program is the Bubble Tea model. Update never waits: whatever asks a session or the cluster is a command with a
+// context.
+type program struct {
+	ctx  context.Context
+	lab  *Lab
+	keys keyMap
+
+	theme   string
+	profile colorprofile.Profile
+	ground  background
+	pen     *pen
+	w, h    int
+	clock   func() time.Time
+
+	start    start
+	sessions *sessions
+	session  Session    // nil on the start screen
+	reader   *reader    // of its states
+	newest   int        // the number of the newest reading that was shown
+	state    *lab.State // of the session
+	sight    sight
+	call     *call // what is going on
+	dialogs  []dialog
+
+	scene    *scene
+	sceneFor sceneKey
+
+	interrupted bool
+}
+
+// call is one call to the session that takes its time.
+type call struct {
+	name   string
+	cancel context.CancelFunc
+}
+
+func newProgram(ctx context.Context, l *Lab, o Options) (*program, error) {
+	theme, err := ParseTheme(o.Theme)
+	if err != nil {
+		return nil, err
+	}
+	if o.NoColor {
+		theme = "none"
+	}
+	m := &program{ctx: ctx, lab: l, keys: newKeyMap(), theme: theme, profile: o.Profile, w: o.Width, h: o.Height,
+		clock: time.Now, sessions: &sessions{}}
+	m.keys.Export.SetEnabled(l.Report != nil)
+	m.start.wanted = o.Track
+	m.start.began = m.clock()
+	m.sight.back = -1
+	m.ink()
+	return m, nil
+}
+
+// ink makes the pen anew: for another theme, or another track.
+func (m *program) ink() {
+	var versions []string
+	switch tracks := flattened(grouped(m.lab.Tracks)); {
+	case m.state != nil:
+		versions = m.state.Track.Versions
+	case len(tracks) > 0:
+		versions = tracks[min(m.start.chosen, len(tracks)-1)].Versions
+	}
+	m.pen = newPen(themeFor(m.theme, m.profile, m.ground), versions)
+}
+
+// Messages of the program's own commands.
+type (
+	startedMsg struct{ err error }
+	phaseMsg   struct {
+		Phase
+		open bool
+	}
+	openedMsg struct {
+		track   string
+		session Session
+		err     error
+	}
+	stateMsg struct {
+		reading
+		changed <-chan struct{}
+	}
+	calledMsg struct {
+		reading
+		call *call
+		err  error
+	}
+	tickMsg struct{}
+)
+
+// Init starts the cluster behind the first frame.
+func (m *program) Init() tea.Cmd {
+	cmds := []tea.Cmd{m.startCluster(), m.hearPhase(), m.tick()}
+	if m.theme == "auto" || m.theme == "16" {
+		cmds = append(cmds, tea.RequestBackgroundColor)
+	}
+	return tea.Batch(cmds...)
+}
+
+func (m *program) startCluster() tea.Cmd {
+	if m.lab.Start == nil {
+		return nil
+	}
+	return func() tea.Msg { return startedMsg{m.lab.Start(m.ctx)} }
+}
+
+func (m *program) hearPhase() tea.Cmd {
+	if m.lab.Phases == nil {
+		return nil
+	}
+	return func() tea.Msg {
+		select {
+		case p, open := <-m.lab.Phases:
+			return phaseMsg{p, open}
+		case <-m.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// tick keeps the seconds of a start running.
+func (m *program) tick() tea.Cmd {
+	return tea.Tick(200*time.Millisecond, func(time.Time) tea.Msg { return tickMsg{} })
+}
+
+// Update takes a message. It does no work that could take longer than a frame.
+func (m *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.w, m.h = msg.Width, msg.Height
+	case tea.ColorProfileMsg:
+		m.profile = msg.Profile
+		m.ink()
+	case tea.BackgroundColorMsg:
+		m.ground = lightGround
+		if msg.IsDark() {
+			m.ground = darkGround
+		}
+		m.ink()
+	case tea.KeyPressMsg:
+		return m, m.press(msg)
+	case tickMsg:
+		if !m.start.live && m.start.err == nil {
+			return m, m.tick()
+		}
+	case startedMsg:
+		return m, m.started(msg.err)
+	case phaseMsg:
+		return m, m.heardPhase(msg)
+	case openedMsg:
+		return m, m.opened(msg)
+	case stateMsg:
+		m.shown(msg.reading)
+		if msg.reader == m.reader {
+			return m, follow(m.ctx, m.reader, msg.changed, frameTime)
+		}
+	case calledMsg:
+		m.called(msg)
+	case savedMsg:
+		m.saved(msg)
+	}
+	return m, nil
+}
+
+func (m *program) started(err error) tea.Cmd {
+	if err != nil {
+		if m.ctx.Err() == nil {
+			m.start.err = err
+		}
+		return nil
+	}
+	if m.lab.Phases == nil {
+		return m.live()
+	}
+	return nil
+}
+
+func (m *program) heardPhase(msg phaseMsg) tea.Cmd {
+	if !msg.open {
+		return m.live()
+	}
+	m.start.heard(msg.Phase, m.clock())
+	return m.hearPhase()
+}
+
+// live begins the track that is waited for.
+func (m *program) live() tea.Cmd {
+	if m.start.err != nil {
+		return nil
+	}
+	m.start.live = true
+	if wanted := m.start.wanted; wanted != "" {
+		m.start.wanted = ""
+		return m.open(wanted)
+	}
+	return nil
+}
+
+// open begins a track, or notes that it is to begin as soon as the cluster is live.
+func (m *program) open(track string) tea.Cmd {
+	for _, t := range m.lab.Tracks {
+		if t.ID == track && t.Unavailable != "" {
+			m.sight.notice = notice{text: t.Title + ": " + t.Unavailable, bad: true}
+			return nil
+		}
+	}
+	if !m.start.live {
+		m.start.wanted = track
+		return nil
+	}
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.call = &call{"opening " + track, cancel}
+	return func() tea.Msg {
+		s, err := m.sessions.open(ctx, m.lab, track)
+		return openedMsg{track, s, err}
+	}
+}
+
+func (m *program) opened(msg openedMsg) tea.Cmd {
+	if m.call != nil {
+		m.call.cancel()
+		m.call = nil
+	}
+	if msg.err != nil {
+		if !errors.Is(msg.err, context.Canceled) {
+			m.sight.notice = notice{text: msg.err.Error(), bad: true}
+		}
+		return nil
+	}
+	m.begin(msg.session)
+	changed := msg.session.Changed()
+	m.show(msg.session.State())
+	m.ink()
+	return follow(m.ctx, m.reader, changed, 0)
+}
+
+// begin takes a session onto the screen.
+func (m *program) begin(s Session) {
+	m.session, m.reader, m.newest = s, &reader{session: s}, 0
+	m.state, m.sight = nil, sight{back: -1}
+}
+
+// reader reads the states of a session and numbers the readings, so that one which arrives late does not hide a newer
+// one.
+type reader struct {
+	session Session
+	mu      sync.Mutex
+	n       int
+}
+
+// reading is a state and its number.
+type reading struct {
+	reader *reader
+	n      int
+	state  *lab.State
+}
+
+func (r *reader) read() reading {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.n++
+	return reading{r, r.n, r.session.State()}
+}
+
+// shown shows a reading, unless it is of another session or older than what is shown.
+func (m *program) shown(r reading) {
+	if r.reader == m.reader && r.n > m.newest {
+		m.newest = r.n
+		m.show(r.state)
+	}
+}
+
+// frameTime bounds how often a session's state is shown: a rewrite changes it a thousand times a second.
+const frameTime = 33 * time.Millisecond
+
+// follow waits for the next change, but not less than a pause, and brings the state after it.
+func follow(ctx context.Context, r *reader, changed <-chan struct{}, pause time.Duration) tea.Cmd {
+	return func() tea.Msg {
+		rest := time.NewTimer(pause)
+		defer rest.Stop()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-rest.C:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+		next := r.session.Changed() // before the state is read, so that no change is missed
+		return stateMsg{r.read(), next}
+	}
+}
+
+// show takes a new state; where a step began or ended, the eye is led to what matters then.
+func (m *program) show(st *lab.State) {
+	before := m.state
+	m.state = st
+	if before == nil || before.Current != st.Current || before.Track != st.Track {
+		m.sight.selected, m.sight.back = "", -1
+		m.lead()
+		return
+	}
+	if was, is := before.Steps[st.Current].Phase, st.Steps[st.Current].Phase; was != is {
+		m.lead()
+	}
+	if m.sight.back >= len(st.Steps) {
+		m.sight.back = -1
+	}
+}
+
+// lead puts the focus where the phase wants it: on the question, then on what the newest version shows, where the panes
+// are tabs on the bytes.
+func (m *program) lead() {
+	m.sight.proseScroll, m.sight.paneScroll, m.sight.logScroll = 0, 0, 0
+	last := len(m.state.Track.Versions)
+	step := m.state.Steps[m.state.Current]
+	newest, bytes := focus{onPane, 0}, focus{onPane, last}
+	for i, v := range m.state.Track.Versions {
+		if m.state.Live.Version(v) != nil {
+			newest.pane = i
+		}
+	}
+	m.sight.focus, m.sight.shown = focus{onProse, 0}, newest
+	if step.Phase == lab.Ready || step.Phase == lab.Coming {
+		return
+	}
+	m.sight.focus, m.sight.shown = newest, bytes
+	failed := step.Err != nil || step.Phase == lab.Applied && step.Result == lesson.Failed
+	if failed || formFor(m.w, m.h) == formTabs {
+		m.sight.focus = focus{onProse, 0}
+	}
+}
+
+// run makes a call to the session that takes its time; esc cancels it.
+func (m *program) run(name string, do func(context.Context) error) tea.Cmd {
+	if m.call != nil || m.session == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(m.ctx)
+	c := &call{name, cancel}
+	m.call = c
+	from := m.reader
+	return func() tea.Msg {
+		err := do(ctx)
+		cancel()
+		return calledMsg{from.read(), c, err}
+	}
+}
+
+// quick makes a call that is soon done. It is a command all the same: a session may hold a lock.
+func (m *program) quick(do func(Session) error) tea.Cmd {
+	from := m.reader
+	return func() tea.Msg {
+		err := do(from.session)
+		return calledMsg{from.read(), nil, err}
+	}
+}
+
+// contextual binds the argument of a call.
+func contextual(f func(context.Context, string) error, arg string) func(context.Context) error {
+	return func(ctx context.Context) error { return f(ctx, arg) }
+}
+
+func (m *program) called(msg calledMsg) {
+	if msg.call != nil && msg.call == m.call {
+		m.call = nil
+	}
+	m.shown(msg.reading)
+	switch {
+	case msg.err == nil:
+	case errors.Is(msg.err, context.Canceled):
+		m.sight.notice = notice{text: "cancelled"}
+	case msg.call != nil && m.state.Steps[m.state.Current].Err != nil: // the step itself says it
+	default:
+		m.sight.notice = notice{text: msg.err.Error(), bad: true}
+	}
+}
+
+func (m *program) saved(msg savedMsg) {
+	if msg.err != nil {
+		m.sight.notice = notice{text: msg.err.Error(), bad: true}
+	} else {
+		m.sight.notice = notice{text: msg.what + " → " + msg.path}
+	}
+	if len(m.dialogs) > 0 {
+		if d, ok := m.dialogs[len(m.dialogs)-1].(*byHand); ok {
+			d.copied = m.sight.notice.text
+		}
+	}
+}
+
+func (m *program) cancelCall() {
+	if m.call != nil {
+		m.call.cancel()
+	}
+}
+
+// press takes a key: those that work everywhere, then the topmost dialog's, then the screen's.
+func (m *program) press(k tea.KeyPressMsg) tea.Cmd {
+	m.sight.notice = notice{}
+	switch {
+	case key.Matches(k, m.keys.Suspend):
+		return tea.Suspend
+	case key.Matches(k, m.keys.Interrupt):
+		if m.call != nil && m.session != nil && m.call.name != "" {
+			m.cancelCall()
+			m.call.name = "" // the second time it quits
+			return nil
+		}
+		m.interrupted = true
+		return tea.Quit
+	}
+	if n := len(m.dialogs); n > 0 {
+		d := m.dialogs[n-1]
+		done, cmd := d.press(m, k)
+		if done {
+			m.dialogs = m.dialogs[:n-1]
+		}
+		return cmd
+	}
+	switch {
+	case key.Matches(k, m.keys.Quit):
+		return tea.Quit
+	case key.Matches(k, m.keys.Help):
+		m.dialogs = append(m.dialogs, help{})
+		return nil
+	}
+	if m.session == nil {
+		before := m.start.chosen
+		cmd := m.pressStart(k)
+		if m.start.chosen != before {
+			m.ink()
+		}
+		return cmd
+	}
+	return m.pressSession(k)
+}
+
+// View draws the screen.
+func (m *program) View() tea.View {
+	v := tea.NewView(strings.Join(m.lines(), "\n"))
+	v.AltScreen = true
+	v.WindowTitle = "crdlab"
+	if m.state != nil {
+		v.WindowTitle = "crdlab " + clean(m.state.Track.ID)
+	}
+	return v
+}
+
+// lines are the screen: as many as it is high, each as wide as it is.
+func (m *program) lines() []string {
+	switch {
+	case m.w <= 0 || m.h <= 0:
+		return nil
+	case formFor(m.w, m.h) == formSmall:
+		return small(m.w, m.h)
+	}
+	var out []string
+	if m.session == nil {
+		out = m.startLines()
+	} else {
+		out = m.screen().lines()
+	}
+	for _, d := range m.dialogs {
+		out = over(out, d.draw(m, m.w, m.h), m.pen.line)
+	}
+	return out
+}
+
+// screen gathers what one picture needs. The scene is kept: it is made anew only for other observations.
+func (m *program) screen() *screen {
+	s := &screen{pen: m.pen, sight: m.sight, state: m.state, keys: m.keys}
+	at := m.state.Current
+	if m.sight.back >= 0 {
+		at = m.sight.back
+	}
+	s.step = m.state.Steps[at]
+	obs, was := m.observed(s.step)
+	if want := (sceneKey{obs, was, s.step, m.sight.selected, m.sight.managers}); m.scene == nil || want != m.sceneFor {
+		m.scene, m.sceneFor = newScene(m.state, s.step, obs, was, m.sight.selected, m.sight.managers), want
+	}
+	m.scene.state = m.state
+	s.scene = m.scene
+	if m.call != nil {
+		s.busy = m.call.name
+	}
+	s.lay = arrange(m.w, m.h, measures{panes: len(m.scene.versions) + 1, versions: len(tableVersions(m.scene)), zoom: m.sight.zoom})
+	return s
+}
+
+// observed is what a step shows, and what its marks compare with.
+func (m *program) observed(step *lab.Step) (obs, was *evidence.Observation) {
+	was = step.Before
+	if was == nil && step.Index > 0 {
+		was = m.state.Steps[step.Index-1].After
+	}
+	obs = m.state.Live
+	if step.Index != m.state.Current {
+		obs = step.After
+		if obs == nil {
+			obs = step.Before
+		}
+	}
+	return obs, was
+}
+
+func (m *program) current() *lab.Step { return m.state.Steps[m.state.Current] }
+
+// done says whether the learner may go on.
+func done(step *lab.Step) bool { return step.Phase == lab.Applied && step.Result != lesson.Failed }
+
+// export writes a report.
+func (m *program) export() tea.Cmd {
+	state := m.state
+	return func() tea.Msg {
+		path, err := m.lab.Report(state)
+		if err != nil {
+			err = fmt.Errorf("write the report: %w", err)
+		}
+		return savedMsg{what: "the report", path: path, err: err}
+	}
+}

@@ -1,0 +1,100 @@
+package views
+
+import "github.com/crdlab/crdlab/lab"
+
+// focus is where the keys go that scroll.
+type focus struct {
+	kind focusKind
+	pane int // of onPane
+}
+
+type focusKind int
+
+const (
+	onProse focusKind = iota
+	onPane
+	onBoth // the oldest and the newest version beside each other; only where panes are tabs
+	onLog
+)
+
+// sight is what the learner has chosen to see of a session. It says nothing about the cluster.
+type sight struct {
+	focus       focus
+	shown       focus // the tab that stays where the prose has the focus
+	zoom        zoom
+	back        int    // the step that is looked back at; -1 for the current one
+	selected    string // the object that the learner chose; the step's own where empty
+	managers    bool   // managedFields are shown
+	proseScroll int
+	paneScroll  int
+	logScroll   int // how many of the newest exchanges are below the window
+	notice      notice
+}
+
+// notice is a message that stays until the next key.
+type notice struct {
+	text string
+	bad  bool
+}
+
+// screen draws one picture of a session. It changes nothing.
+type screen struct {
+	*pen
+	sight
+	lay   layout
+	state *lab.State
+	step  *lab.Step // the one that is shown
+	scene *scene
+	busy  string // the call that is going on
+	keys  keyMap
+}
+
+func (s *screen) lookingBack() bool { return s.step.Index != s.state.Current }
+
+// rewriting says that a rewrite is going on in the step that is shown.
+func (s *screen) rewriting() bool {
+	p := s.state.Progress
+	return p != nil && !p.Finished && s.step.Phase == lab.Running && !s.lookingBack()
+}
+
+// tabs are the panes, and what else can stand in their place.
+func (s *screen) tabs() []focus {
+	var out []focus
+	for i := range s.scene.etcdPane() + 1 {
+		out = append(out, focus{onPane, i})
+	}
+	return append(out, focus{onBoth, 0}, focus{onLog, 0})
+}
+
+// stops are all that tab goes through.
+func (s *screen) stops() []focus {
+	if s.lay.form == formTabs {
+		return append([]focus{{onProse, 0}}, s.tabs()...)
+	}
+	out := []focus{{onProse, 0}}
+	for i := range s.scene.etcdPane() + 1 {
+		out = append(out, focus{onPane, i})
+	}
+	return append(out, focus{onLog, 0})
+}
+
+// lines draws the whole screen: exactly as many lines as it is high, each exactly as wide.
+func (s *screen) lines() []string {
+	l := s.lay
+	parts := []part{
+		{l.head, []string{s.head()}},
+		{l.notice, []string{s.noticeLine()}},
+		{l.keys, []string{s.keyLine()}},
+	}
+	switch l.zoomOn {
+	case zoomLog:
+		parts = append(parts, part{l.log, s.log()})
+	case zoomPane:
+		parts = append(parts, s.panes()...)
+	default:
+		parts = append(parts, part{l.rail, s.rail()}, part{l.prose, s.proseBand()}, part{l.card, s.card()},
+			part{l.table, s.table()}, part{l.log, s.log()})
+		parts = append(parts, s.panes()...)
+	}
+	return compose(l.w, l.h, parts)
+}

@@ -1,0 +1,96 @@
+package views
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/cluster/embedded"
+	"github.com/crdlab/crdlab/lab/steps"
+)
+
+// TestTheTracksAreShown goes through every track on a live API server and looks at the screen before and after each
+// step: it fills its window, and says the question and the checks.
+func TestTheTracksAreShown(t *testing.T) {
+	for _, track := range steps.Tracks() {
+		t.Run(track.ID, func(t *testing.T) {
+			c, err := embedded.Start(t.Context(), embedded.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close(context.Background())
+			s, err := lab.Open(t.Context(), lab.Options{Track: track, Cluster: c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close(context.Background())
+			w := &walker{T: t, session: s}
+			w.program, err = newProgram(t.Context(), &Lab{}, Options{Theme: "dark", Profile: colorprofile.TrueColor})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.program.opened(openedMsg{session: s})
+			for range track.Steps {
+				w.step()
+			}
+		})
+	}
+}
+
+type walker struct {
+	*testing.T
+	session *lab.Session
+	program *program
+}
+
+func (w *walker) step() {
+	w.Helper()
+	w.program.show(w.session.State())
+	step := w.program.current()
+	w.look(step, append([]string{step.Title}, optionTexts(step)...))
+	if err := w.session.Apply(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	w.program.show(w.session.State())
+	step = w.program.current()
+	w.look(step, []string{step.Title})
+	if !done(step) {
+		w.Fatalf("%s %s: %v", step.ID, step.Result, step.Err)
+	}
+	w.session.Next()
+}
+
+func optionTexts(step *lab.Step) []string {
+	var out []string
+	for _, o := range step.Options {
+		out = append(out, unmarked(o.Text))
+	}
+	return out
+}
+
+// look draws the screen at several sizes; texts must stand on it, broken or not.
+func (w *walker) look(step *lab.Step, texts []string) {
+	w.Helper()
+	for _, z := range [][2]int{{160, 45}, {120, 30}, {80, 24}, {100, 50}} {
+		w.program.w, w.program.h = z[0], z[1]
+		lines := w.program.lines()
+		if len(lines) != z[1] {
+			w.Errorf("%s %v: %d lines", step.ID, z, len(lines))
+		}
+		for i, l := range lines {
+			if width(l) != z[0] {
+				w.Errorf("%s %v: line %d is %d wide", step.ID, z, i, width(l))
+			}
+		}
+		all := ansi.Strip(strings.Join(lines, "\n"))
+		for _, text := range texts {
+			if first, _, _ := strings.Cut(text, " "); !strings.Contains(all, first) {
+				w.Errorf("%s %v: %q is not on the screen", step.ID, z, text)
+			}
+		}
+	}
+}
