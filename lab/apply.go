@@ -10,9 +10,8 @@ import (
 	"github.com/crdlab/crdlab/lab/lesson"
 )
 
-// keptExchanges is how many exchanges a step keeps. A rewrite of ten thousand objects shows how it began and how it
-// ended; its result has the numbers.
-const keptExchanges = 400
+// errInterrupted is for people; what Apply returns has the context's own error in it.
+var errInterrupted = errors.New("interrupted: what was done so far stands; apply the step again, and it goes on from there")
 
 // Apply does the current step: its actions, one after the other, then waits until its checks hold or nothing more can
 // come, and judges. An error says that the step could not be brought to its end; that it was judged to have failed is in
@@ -28,7 +27,7 @@ func (s *Session) Apply(ctx context.Context) error {
 		s.mu.Unlock()
 		return fmt.Errorf("step %s is done already", step.ID)
 	}
-	client, observer := s.client, s.observer
+	env, observer := s.env(), s.observer
 	step.Phase, step.Err, step.Hints = Running, nil, nil
 	step.Observations = []*evidence.Observation{at(step.Before, "before")}
 	s.state.Steps[i] = &step
@@ -37,10 +36,9 @@ func (s *Session) Apply(ctx context.Context) error {
 	s.mu.Unlock()
 	defer s.doing("")
 
-	env := s.env(client)
 	failure := s.act(ctx, i, env, observer)
 	if ctx.Err() != nil {
-		s.interrupted(i, ctx.Err())
+		s.interrupted(i, errInterrupted)
 		return fmt.Errorf("step %s was interrupted: %w", step.ID, context.Cause(ctx))
 	}
 	after, err := s.settled(ctx, i, observer)
@@ -59,6 +57,9 @@ func (s *Session) Apply(ctx context.Context) error {
 func (s *Session) act(ctx context.Context, i int, env *lesson.Env, observer *evidence.Observer) error {
 	for k, a := range s.opts.Track.Steps[i].Actions {
 		from := s.log.Seq()
+		s.mu.Lock()
+		s.kept = append(s.kept, &kept{seq: from})
+		s.mu.Unlock()
 		err := a.Do(ctx, env)
 		if err == nil || ctx.Err() == nil {
 			err = errors.Join(err, a.Expect.Met(s.log.Since(from)))
@@ -66,7 +67,7 @@ func (s *Session) act(ctx context.Context, i int, env *lesson.Env, observer *evi
 		seen, syncErr := observer.Sync(ctx)
 		s.update(i, func(step *Step) {
 			step.Rewrite, step.Verdict = env.Rewrite, env.Verdict
-			step.Exchanges = s.exchanges(s.marks[i], keptExchanges)
+			step.Exchanges = s.exchanges()
 			actions := append([]Action{}, step.Actions...)
 			actions[k].Done = err == nil
 			actions[k].Exchanges = nil
@@ -110,7 +111,7 @@ func (s *Session) settled(ctx context.Context, i int, observer *evidence.Observe
 		}
 		s.mu.Lock()
 		step := *s.state.Steps[i]
-		step.Exchanges = s.exchanges(s.marks[i], keptExchanges)
+		step.Exchanges = s.exchanges()
 		done := s.holds(&step, s.evidence(&step, live), lesson.Done)
 		s.mu.Unlock()
 		if done || atRest {
@@ -140,7 +141,7 @@ func (s *Session) holds(step *Step, e lesson.Evidence, kind lesson.CheckKind) bo
 // conclude judges a step by one observation; the lock is held.
 func (s *Session) conclude(step *Step, after *evidence.Observation, took time.Duration) {
 	step.After, step.Took = after, took
-	step.Exchanges = s.exchanges(s.marks[step.Index], keptExchanges)
+	step.Exchanges = s.exchanges()
 	step.Observations = append(step.Observations, at(after, "settled"))
 	e := s.evidence(step, after)
 	step.Result = lesson.Passed

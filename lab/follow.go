@@ -48,7 +48,8 @@ func (s *Session) look(observer *evidence.Observer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Live, s.state.Trouble = live, trouble
-	s.state.Log = s.exchanges(s.log.Seq()-shown*2, shown)
+	s.state.Log = s.newest()
+	s.exchanges() // what the log forgets is kept for the step
 	s.state.Undone = s.undone(live)
 	s.publish()
 	now := s.state.Steps[s.state.Current]
@@ -57,18 +58,13 @@ func (s *Session) look(observer *evidence.Observer) bool {
 
 // handled says whether somebody else has sent requests since it became the learner's turn.
 func (s *Session) handled(step *Step) bool {
-	return step.Phase == Ready && slices.ContainsFunc(s.log.Since(s.marks[step.Index]), func(x evidence.Exchange) bool { return x.Actor == evidence.ByHand })
+	return step.Phase == Ready && slices.ContainsFunc(s.exchanges(), func(x evidence.Exchange) bool { return x.Actor == evidence.ByHand })
 }
 
-// exchanges are those after a place in the log that a reader is to see: not the observer's own.
-func (s *Session) exchanges(after, most int) []evidence.Exchange {
-	var out []evidence.Exchange
-	for _, x := range s.log.Since(max(0, after)) {
-		if x.Actor != evidence.ByObserver {
-			out = append(out, x)
-		}
-	}
-	return out[max(0, len(out)-most):]
+// newest are the last exchanges that a reader is to see.
+func (s *Session) newest() []evidence.Exchange {
+	out := visible(s.log.Since(max(0, s.log.Seq()-2*shown)))
+	return out[max(0, len(out)-shown):]
 }
 
 // undone names the steps whose effect does not stand any more.
@@ -97,7 +93,7 @@ func (s *Session) byHand(ctx context.Context, observer *evidence.Observer) {
 		return
 	}
 	step := *now
-	step.Exchanges = s.exchanges(s.marks[now.Index], keptExchanges)
+	step.Exchanges = s.exchanges()
 	e := s.evidence(&step, live)
 	if s.holds(&step, e, lesson.Done) {
 		step.ByHand = true

@@ -45,12 +45,13 @@ type Session struct {
 
 	mu       sync.Mutex
 	client   *evidence.Client
+	storage  storage.Reader
 	observer *evidence.Observer
 	stop     context.CancelFunc // ends the followers
 	followed sync.WaitGroup
 	state    State
 	prose    []*lesson.Prose
-	marks    []int // per step: the place in the log from which on exchanges are its own
+	kept     []*kept // the exchanges of the current step: before it was applied, then of each action
 	changed  chan struct{}
 	resume   chan struct{} // closed while nothing is paused
 	closed   bool
@@ -118,19 +119,18 @@ func (s *Session) begin(ctx context.Context) error {
 	}
 	client, err := evidence.NewClient(s.opts.Cluster.Config(), s.log)
 	if err != nil {
-		return err
+		return errors.Join(err, from.Close())
 	}
 	follow, stop := context.WithCancel(context.WithoutCancel(ctx))
 	observer, err := evidence.Observe(follow, client, from, s.state.Resource, s.opts.Track.Named...)
 	if err != nil {
 		stop()
-		return err
+		return errors.Join(err, from.Close())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.client, s.observer, s.stop = client, observer, stop
+	s.client, s.storage, s.observer, s.stop = client, from, observer, stop
 	s.state.Steps, s.state.Current, s.state.Undone = nil, 0, nil
-	s.marks = make([]int, len(s.opts.Track.Steps))
 	s.state.Live, _ = observer.Latest()
 	for i := range s.opts.Track.Steps {
 		s.state.Steps = append(s.state.Steps, s.fresh(i))
@@ -147,18 +147,14 @@ func (s *Session) fresh(i int) *Step {
 	l := &s.opts.Track.Steps[i]
 	step := &Step{Lesson: l, Index: i, ID: l.ID, Title: s.opts.Track.StepTitle(i), Result: lesson.Skipped}
 	for _, a := range l.Actions {
-		step.Actions = append(step.Actions, Action{ID: a.ID, Kubectl: a.Kubectl(s.env(s.client))})
+		step.Actions = append(step.Actions, Action{ID: a.ID, Kubectl: a.Kubectl(s.env())})
 	}
 	return step
 }
 
-// env is what actions get.
-func (s *Session) env(client *evidence.Client) *lesson.Env {
-	from, err := s.opts.Cluster.Storage()
-	if err != nil {
-		from = nil
-	}
-	return &lesson.Env{Cluster: s.opts.Cluster, Client: client, Storage: from, Resource: s.state.Resource,
+// env is what actions get; the lock is held.
+func (s *Session) env() *lesson.Env {
+	return &lesson.Env{Cluster: s.opts.Cluster, Client: s.client, Storage: s.storage, Resource: s.state.Resource,
 		Namespace: s.state.Namespace, Learner: s.state.Learner, Widgets: s.state.Widgets, Progress: s.progress, Gate: s.gate}
 }
 
@@ -167,9 +163,9 @@ func (s *Session) ready(i int, before *evidence.Observation) {
 	step := *s.state.Steps[i]
 	step.Phase, step.Before = Ready, before
 	s.state.Current = i
-	s.marks[i] = s.log.Seq()
+	s.kept = []*kept{{seq: s.log.Seq()}}
 	e := s.evidence(&step, before)
-	env := s.env(s.client)
+	env := s.env()
 	for _, a := range step.Lesson.Actions {
 		if a.Change != nil {
 			step.Change = append(step.Change, a.Change(env)...)
@@ -318,6 +314,7 @@ func (s *Session) unfollow() {
 	s.observer.Close()
 	s.followed.Wait()
 	s.client.Close()
+	_ = s.storage.Close() // the server may be gone, and with it the connection
 }
 
 // Select holds an object whole, so that it can be shown.

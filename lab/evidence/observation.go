@@ -45,7 +45,7 @@ type Version struct {
 	Name               string   `json:"name"`
 	Served             bool     `json:"served"`
 	Storage            bool     `json:"storage"`
-	Deprecated         bool     `json:"deprecated,omitempty"`
+	Deprecated         bool     `json:"deprecated"`
 	DeprecationWarning string   `json:"deprecationWarning,omitempty"`
 	Fields             []string `json:"-"` // the names of the schema's fields under spec, sorted
 }

@@ -162,3 +162,14 @@ func metadataOf(v *storage.Value) (*Metadata, error) {
 	}
 	return &object.Metadata, nil
 }
+
+// metadataIn reads the metadata out of an answer of the server.
+func metadataIn(resp *evidence.Response) (*Metadata, error) {
+	var object struct {
+		Metadata Metadata `json:"metadata"`
+	}
+	if err := json.Unmarshal(resp.Body, &object); err != nil {
+		return nil, fmt.Errorf("%s %s: read the metadata in the answer: %w", resp.Method, resp.Path, err)
+	}
+	return &object.Metadata, nil
+}

@@ -21,12 +21,17 @@ import (
 
 // Reasons of failures that the server does not know.
 const (
-	// OwnersChanged: the write was accepted, and afterwards somebody owns fields who did not before, or the reverse.
+	// OwnersChanged: the write was accepted, and afterwards the rewriter owns fields, or somebody owns none any more.
 	OwnersChanged = "OwnersChanged"
+	// NotRelabelled: the write was accepted, and the server has put the old entries back.
+	NotRelabelled = "NotRelabelled"
 	// NotRewritten: the object is still stored at another version, so that relabelling it would make the rewriter the
 	// owner of every new default.
 	NotRewritten = "NotRewritten"
 )
+
+// Manager is the name under which a relabelling would own fields, if it did.
+const Manager = "crdlab-rewrite"
 
 // rebuildTries is how often the patch of one object is built anew because its managedFields changed under it.
 const rebuildTries = 5
@@ -100,7 +105,7 @@ func (p *relabelling) relabels() bool { return p != nil && p.entries > 0 }
 // through, also over those that are not stored at the target.
 func (w *work) relabel(ctx context.Context, from []string) error {
 	w.tally = true
-	w.check = ownersKept
+	w.check = func(it *item, after *Metadata) *Failure { return kept(it, after, from) }
 	choose := func(o *seen) (*item, error) {
 		m, err := o.metadata()
 		if err != nil {
@@ -224,18 +229,41 @@ func union(a, b json.RawMessage) (json.RawMessage, error) {
 	return left.Union(&right).ToJSON()
 }
 
-// sendRelabelling sends an object's patch. A failed test of it is 422 without causes, and means that the object is not
-// the one of before: it is read again, and the patch built anew.
+// sendRelabelling sends an object's patch until it has done what it is for.
+//
+// A failed test of it is 422 without causes, and means that the object is not the one of before: it is read again, and
+// the patch built anew. An accepted patch can be without effect: where the server cannot convert the object to the version
+// of an entry that came meanwhile, it keeps all entries as they were, and says 200.
 func (w *work) sendRelabelling(ctx context.Context, it *item, from []string) (*evidence.Response, error) {
 	for try := 1; ; try++ {
-		resp, err := w.patch(ctx, it, it.patch.through, evidence.JSONPatch, it.patch.body)
-		if err != nil || !testFailed(resp) || try == rebuildTries {
+		resp, err := w.patch(ctx, it, it.patch.through, Manager, evidence.JSONPatch, it.patch.body)
+		if err != nil || try == rebuildTries || (resp.Refused() && !testFailed(resp)) {
 			return resp, err
 		}
-		again, err := w.again(ctx, it, from)
-		if err != nil || it.patch == nil || again.Refused() {
-			return again, err
+		another := testFailed(resp)
+		if another {
+			if resp, err = w.readAgain(ctx, it); err != nil || resp.Refused() {
+				return resp, err
+			}
 		}
+		m, err := metadataIn(resp)
+		if err != nil {
+			return nil, err
+		}
+		if !another && oldEntry(m, from) == nil {
+			return resp, nil
+		}
+		next, err := w.planAgain(ctx, m, from)
+		if err != nil {
+			return nil, err
+		}
+		if next.patch == nil {
+			if another { // somebody else has done it, and this object was not written
+				*it = *next
+			}
+			return resp, nil
+		}
+		*it = *next
 		if err := w.admit(ctx); err != nil {
 			return nil, err
 		}
@@ -247,26 +275,31 @@ func testFailed(resp *evidence.Response) bool {
 	return resp.Status == http.StatusUnprocessableEntity && len(resp.Causes) == 0
 }
 
-// again reads an object, and plans for it once more.
-func (w *work) again(ctx context.Context, it *item, from []string) (*evidence.Response, error) {
-	resp, err := w.r.Client.As(evidence.ByProbe).Do(ctx, evidence.Request{Method: http.MethodGet, Accept: acceptMetadata,
+// readAgain reads the metadata of an object that is not the one of before.
+func (w *work) readAgain(ctx context.Context, it *item) (*evidence.Response, error) {
+	return w.r.Client.As(evidence.ByProbe).Do(ctx, evidence.Request{Method: http.MethodGet, Accept: acceptMetadata,
 		Path: evidence.ObjectPath(w.r.Resource, w.result.Target, it.namespace, it.name)})
-	if err != nil || resp.Refused() {
-		return resp, err
+}
+
+// oldEntry is an entry that still names a version that goes; nil where there is none.
+func oldEntry(m *Metadata, from []string) *Entry {
+	for i := range m.ManagedFields {
+		if slices.Contains(from, m.ManagedFields[i].Version()) {
+			return &m.ManagedFields[i]
+		}
 	}
-	var object struct {
-		Metadata Metadata `json:"metadata"`
-	}
-	if err := json.Unmarshal(resp.Body, &object); err != nil {
-		return nil, fmt.Errorf("%s %s: read the answer: %w", resp.Method, resp.Path, err)
-	}
-	it.resourceVersion = object.Metadata.ResourceVersion
-	stored, err := w.storedVersion(ctx, it)
+	return nil
+}
+
+// planAgain plans for an object as an answer shows it; without a patch where nothing is left to be done.
+func (w *work) planAgain(ctx context.Context, m *Metadata, from []string) (*item, error) {
+	now := &item{namespace: m.Namespace, name: m.Name, resourceVersion: m.ResourceVersion}
+	stored, err := w.storedVersion(ctx, now)
 	if err != nil {
 		return nil, err
 	}
-	it.patch, err = w.plan(it, &object.Metadata, stored, from)
-	return resp, err
+	now.patch, err = w.plan(now, m, stored, from)
+	return now, err
 }
 
 // storedVersion is read from the bytes; empty where they cannot be read, or are gone.
@@ -303,22 +336,29 @@ func owners(m *Metadata) []string {
 	return slices.Compact(out)
 }
 
-// ownersKept compares the owners after a write with those before; its text is empty where they are the same.
-func ownersKept(it *item, after *Metadata) string {
+// kept compares the entries after a write with those before; nil where they are as they are to be.
+func kept(it *item, after *Metadata, from []string) *Failure {
 	if it.patch == nil {
-		return "" // somebody else has done it
+		return nil // somebody else has done it
 	}
-	now := owners(after)
 	var wrong []string
+	now := owners(after)
 	for _, o := range it.patch.owners {
 		if !slices.Contains(now, o) {
 			wrong = append(wrong, o+" owns nothing any more")
 		}
 	}
-	for _, o := range now {
-		if !slices.Contains(it.patch.owners, o) {
-			wrong = append(wrong, o+" has become an owner")
+	for _, e := range after.ManagedFields {
+		if e.Manager == Manager {
+			wrong = append(wrong, e.owner()+" has become an owner")
 		}
 	}
-	return strings.Join(wrong, "; ")
+	if wrong != nil {
+		return &Failure{Reason: OwnersChanged, Message: strings.Join(wrong, "; ")}
+	}
+	if e := oldEntry(after, from); e != nil {
+		return &Failure{Reason: NotRelabelled, Message: "the server has kept the entry of " + e.owner() + " at " + e.Version() +
+			": look for entries at other versions that lack some of the object's fields"}
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/crdlab/crdlab/lab/evidence"
@@ -92,7 +93,7 @@ func (r *Rewriter) Rewrite(ctx context.Context, target string) (*Result, error) 
 		return &item{namespace: o.namespace, name: o.name, resourceVersion: o.resourceVersion}, nil
 	}
 	send := func(ctx context.Context, it *item) (*evidence.Response, error) {
-		return w.patch(ctx, it, target, evidence.MergePatch, []byte("{}"))
+		return w.patch(ctx, it, target, "", evidence.MergePatch, []byte("{}"))
 	}
 	if err := w.run(ctx, stale, send); err != nil {
 		return w.result, fmt.Errorf("rewrite %s: %w", r.Resource, err)
@@ -101,10 +102,15 @@ func (r *Rewriter) Rewrite(ctx context.Context, target string) (*Result, error) 
 }
 
 // patch sends a patch of one object at a version, and asks for metadata alone in return.
-func (w *work) patch(ctx context.Context, it *item, version, contentType string, body []byte) (*evidence.Response, error) {
+func (w *work) patch(ctx context.Context, it *item, version, manager, contentType string, body []byte) (*evidence.Response, error) {
+	query := url.Values{}
+	if manager != "" {
+		query.Set("fieldManager", manager)
+	}
 	return w.r.Client.Do(ctx, evidence.Request{
 		Method:      http.MethodPatch,
 		Path:        evidence.ObjectPath(w.r.Resource, version, it.namespace, it.name),
+		Query:       query,
 		ContentType: contentType,
 		Accept:      acceptMetadata,
 		Body:        body,

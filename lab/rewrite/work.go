@@ -3,8 +3,6 @@ package rewrite
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -38,8 +36,8 @@ type work struct {
 	began time.Time
 	send  sender
 	tally bool // count the managedFields entries by version
-	// check looks at the metadata in the answer to a write that was accepted; an empty text is good. May be nil.
-	check func(*item, *Metadata) string
+	// check looks at the metadata in the answer to a write that was accepted, and says what is wrong. May be nil.
+	check func(*item, *Metadata) *Failure
 
 	pace  *pace
 	limit *rate.Limiter
@@ -198,21 +196,20 @@ func (w *work) settle(it *item, resp *evidence.Response) {
 		w.fail(it, Failure{Status: resp.Status, Reason: resp.Reason, Message: resp.Message})
 		return
 	}
-	var object struct {
-		Metadata Metadata `json:"metadata"`
-	}
-	if err := json.Unmarshal(resp.Body, &object); err != nil {
-		w.fail(it, Failure{Status: resp.Status, Reason: "Unreadable", Message: fmt.Sprintf("the answer cannot be read: %v", err)})
+	m, err := metadataIn(resp)
+	if err != nil {
+		w.fail(it, Failure{Status: resp.Status, Reason: "Unreadable", Message: err.Error()})
 		return
 	}
 	if w.check != nil {
-		if wrong := w.check(it, &object.Metadata); wrong != "" {
-			w.fail(it, Failure{Status: resp.Status, Reason: OwnersChanged, Message: wrong})
+		if wrong := w.check(it, m); wrong != nil {
+			wrong.Status = resp.Status
+			w.fail(it, *wrong)
 			return
 		}
 	}
 	w.done(func(r *Result) {
-		if object.Metadata.ResourceVersion == it.resourceVersion {
+		if m.ResourceVersion == it.resourceVersion {
 			r.Unchanged++
 			return
 		}

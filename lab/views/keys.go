@@ -48,7 +48,7 @@ func newKeyMap() keyMap {
 		Help:      bind("?", "these keys", "?"),
 		Suspend:   bind("ctrl+z", "suspend", "ctrl+z"),
 		Quit:      bind("q", "quit", "q"),
-		Interrupt: bind("ctrl+c", "cancel, or quit", "ctrl+c"),
+		Interrupt: bind("ctrl+c", "quit at once", "ctrl+c"),
 
 		Begin:     bind("enter", "begin", "enter"),
 		NextGroup: bind("tab", "next group", "tab"),

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"charm.land/bubbles/v2/key"
@@ -259,59 +258,6 @@ func (m *program) begin(s Session) {
 	m.state, m.sight = nil, sight{back: -1}
 }
 
-// reader reads the states of a session and numbers the readings, so that one which arrives late does not hide a newer
-// one.
-type reader struct {
-	session Session
-	mu      sync.Mutex
-	n       int
-}
-
-// reading is a state and its number.
-type reading struct {
-	reader *reader
-	n      int
-	state  *lab.State
-}
-
-func (r *reader) read() reading {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.n++
-	return reading{r, r.n, r.session.State()}
-}
-
-// shown shows a reading, unless it is of another session or older than what is shown.
-func (m *program) shown(r reading) {
-	if r.reader == m.reader && r.n > m.newest {
-		m.newest = r.n
-		m.show(r.state)
-	}
-}
-
-// frameTime bounds how often a session's state is shown: a rewrite changes it a thousand times a second.
-const frameTime = 33 * time.Millisecond
-
-// follow waits for the next change, but not less than a pause, and brings the state after it.
-func follow(ctx context.Context, r *reader, changed <-chan struct{}, pause time.Duration) tea.Cmd {
-	return func() tea.Msg {
-		rest := time.NewTimer(pause)
-		defer rest.Stop()
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-rest.C:
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-		}
-		next := r.session.Changed() // before the state is read, so that no change is missed
-		return stateMsg{r.read(), next}
-	}
-}
-
 // show takes a new state; where a step began or ended, the eye is led to what matters then.
 func (m *program) show(st *lab.State) {
 	before := m.state
@@ -352,70 +298,6 @@ func (m *program) lead() {
 	}
 }
 
-// run makes a call to the session that takes its time; esc cancels it.
-func (m *program) run(name string, do func(context.Context) error) tea.Cmd {
-	if m.call != nil || m.session == nil {
-		return nil
-	}
-	ctx, cancel := context.WithCancel(m.ctx)
-	c := &call{name, cancel}
-	m.call = c
-	from := m.reader
-	return func() tea.Msg {
-		err := do(ctx)
-		cancel()
-		return calledMsg{from.read(), c, err}
-	}
-}
-
-// quick makes a call that is soon done. It is a command all the same: a session may hold a lock.
-func (m *program) quick(do func(Session) error) tea.Cmd {
-	from := m.reader
-	return func() tea.Msg {
-		err := do(from.session)
-		return calledMsg{from.read(), nil, err}
-	}
-}
-
-// contextual binds the argument of a call.
-func contextual(f func(context.Context, string) error, arg string) func(context.Context) error {
-	return func(ctx context.Context) error { return f(ctx, arg) }
-}
-
-func (m *program) called(msg calledMsg) {
-	if msg.call != nil && msg.call == m.call {
-		m.call = nil
-	}
-	m.shown(msg.reading)
-	switch {
-	case msg.err == nil:
-	case errors.Is(msg.err, context.Canceled):
-		m.sight.notice = notice{text: "cancelled"}
-	case msg.call != nil && m.state.Steps[m.state.Current].Err != nil: // the step itself says it
-	default:
-		m.sight.notice = notice{text: msg.err.Error(), bad: true}
-	}
-}
-
-func (m *program) saved(msg savedMsg) {
-	if msg.err != nil {
-		m.sight.notice = notice{text: msg.err.Error(), bad: true}
-	} else {
-		m.sight.notice = notice{text: msg.what + " → " + msg.path}
-	}
-	if len(m.dialogs) > 0 {
-		if d, ok := m.dialogs[len(m.dialogs)-1].(*byHand); ok {
-			d.copied = m.sight.notice.text
-		}
-	}
-}
-
-func (m *program) cancelCall() {
-	if m.call != nil {
-		m.call.cancel()
-	}
-}
-
 // press takes a key: those that work everywhere, then the topmost dialog's, then the screen's.
 func (m *program) press(k tea.KeyPressMsg) tea.Cmd {
 	m.sight.notice = notice{}
@@ -423,11 +305,6 @@ func (m *program) press(k tea.KeyPressMsg) tea.Cmd {
 	case key.Matches(k, m.keys.Suspend):
 		return tea.Suspend
 	case key.Matches(k, m.keys.Interrupt):
-		if m.call != nil && m.session != nil && m.call.name != "" {
-			m.cancelCall()
-			m.call.name = "" // the second time it quits
-			return nil
-		}
 		m.interrupted = true
 		return tea.Quit
 	}

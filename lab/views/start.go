@@ -197,7 +197,7 @@ func (m *program) trackLines(g trackGroup, w, nameWidth int, airy bool) []string
 		out = append(out, "")
 	}
 	for i, t := range g.tracks {
-		name, what, minutes := clean(t.Title), clean(t.Summary), fmt.Sprintf("%d min ", t.Minutes)
+		name, what, minutes := clean(t.ID), clean(t.Summary), fmt.Sprintf("%d min ", t.Minutes)
 		room := max(0, w-nameWidth-12)
 		switch {
 		case g.first+i == m.start.chosen:
@@ -214,7 +214,7 @@ func (m *program) trackLines(g trackGroup, w, nameWidth int, airy bool) []string
 func nameWidth(tracks []TrackInfo, atMost int) int {
 	n := 8
 	for _, t := range tracks {
-		n = max(n, width(t.Title)+1)
+		n = max(n, width(t.ID)+1)
 	}
 	return min(n, atMost)
 }

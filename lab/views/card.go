@@ -1,0 +1,156 @@
+package views
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+// question is the prediction, before and after.
+func (s *screen) question(w int, airy bool) []string {
+	done := s.step.Phase == lab.Applied
+	out := s.pen.prose(s.loudly(), s.step.Question, w)
+	if airy && !done {
+		out = append(out, "")
+	}
+	for i, o := range s.step.Options {
+		n := strconv.Itoa(i + 1)
+		switch {
+		case done && o.ID == s.step.Answer:
+			out = append(out, s.flow(s.clearly(), o.Text, w, s.okBold.of("✓ ")+s.bold.of(n)+"  ", "     ")...)
+		case done && o.ID == s.step.Given && s.step.Answer != "":
+			out = append(out, s.flow(tongue{s.dim, s.dim, s.hue}, o.Text, w, s.warnBold.of("✗ ")+s.dim.of(n)+"  ", "     ")...)
+		case done:
+			out = append(out, s.flow(tongue{s.noise, s.noise, func(string) style { return s.noise }}, o.Text, w, "  "+s.noise.of(n)+"  ", "     ")...)
+		case o.ID == s.step.Given:
+			for _, l := range s.flow(s.clearly(), o.Text, w, s.bold.of("▸ "+n)+"  ", "     ") {
+				out = append(out, s.raise.under(fit(l, w)))
+			}
+		default:
+			out = append(out, s.flow(s.quietly(), o.Text, w, "  "+s.bold.of(n)+"  ", "     ")...)
+		}
+	}
+	return out
+}
+
+func option(step *lab.Step, id string) (number int, text string) {
+	for i, o := range step.Options {
+		if o.ID == id {
+			return i + 1, o.Text
+		}
+	}
+	return 0, ""
+}
+
+// judgement says how the prediction compares to what the server did.
+func judgement(step *lab.Step) string {
+	given, _ := option(step, step.Given)
+	answer, _ := option(step, step.Answer)
+	switch {
+	case answer == 0 && step.Result == lesson.Failed:
+		return "not answered, for the step is not done"
+	case answer == 0:
+		return "the server did none of these"
+	case given == 0:
+		return fmt.Sprintf("it is %d", answer)
+	case given == answer:
+		return fmt.Sprintf("you said %d, and so it is", given)
+	}
+	return fmt.Sprintf("you said %d, and it is %d", given, answer)
+}
+
+// judged is the judgement with its sign and the style of its frame.
+func (s *screen) judged() (sign string, line style) {
+	switch {
+	case s.failed():
+		return s.noise.of("○ "), s.line
+	case s.step.Answer == "":
+		return s.badBold.of("✗ "), s.bad
+	case s.step.Given == "":
+		return s.noise.of("○ "), s.dim
+	case s.step.Right():
+		return s.okBold.of("✓ "), s.ok
+	}
+	return s.warnBold.of("✗ "), s.warn
+}
+
+// card is what stands beside the prose on a wide screen: the question, then how it was answered; the field of cells
+// while a rewrite goes on.
+func (s *screen) card() []string {
+	r := s.lay.card
+	if r.empty() {
+		return nil
+	}
+	done := s.step.Phase == lab.Applied
+	f := frame{line: s.line}
+	var body []string
+	in := r.w - 5
+	switch {
+	case s.rewriting():
+		return s.fieldCard(r)
+	case s.step.Question == "" && done:
+		f.line, f.title, body = s.doneCard(in)
+	case s.step.Question == "":
+		f = frame{line: s.fg, heavy: s.focus.kind == onProse, title: " " + s.bold.of("No question here") + " ", foot: s.noise.of("enter apply")}
+		body = append(s.flow(s.quietly(), "This step asks nothing. Look at what it does.", in, "", ""), s.changes(in, true)...)
+	case done:
+		sign, line := s.judged()
+		f.line, f.title = line, " "+sign+s.bold.of(judgement(s.step))+" "
+		body = s.question(in, false)
+	default:
+		f = frame{line: s.dim, title: " " + s.bold.of("Your prediction") + " "}
+		if s.step.Phase != lab.Running {
+			f.line, f.heavy = s.fg, s.focus.kind == onProse
+			f.foot = s.noise.of(optionKeys(len(s.step.Options)) + " choose · enter apply")
+		}
+		body = s.question(in, true)
+	}
+	if len(body) < r.h-2 {
+		body = append([]string{""}, body...)
+	}
+	if len(body) > r.h-2 {
+		f.foot = s.noise.of("goes on · a higher window shows it all")
+	}
+	return box(f, inset(2, body), r.w, r.h)
+}
+
+func optionKeys(n int) string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = strconv.Itoa(i + 1)
+	}
+	return strings.Join(keys, " ")
+}
+
+// doneCard sums up a step that asked nothing.
+func (s *screen) doneCard(w int) (line style, title string, body []string) {
+	line, sign, said := s.ok, s.okBold.of("✓ "), "done"
+	if s.failed() {
+		line, sign, said = s.bad, s.badBold.of("✗ "), "not done"
+	}
+	passed := 0
+	for _, c := range s.step.Checks {
+		if c.Result == lesson.Passed {
+			passed++
+		}
+	}
+	own := 0
+	for _, x := range s.step.Exchanges {
+		if x.Actor == evidence.ByStep {
+			own++
+		}
+	}
+	row := func(k, v string) string { return fit(s.noise.of(fit(k, 10))+s.fg.of(v), w) }
+	body = []string{
+		row("requests", number(own)),
+		row("checks", fmt.Sprintf("%d of %d hold", passed, len(s.step.Checks))),
+	}
+	if s.step.Took > 0 {
+		body = append(body, row("took", took(s.step.Took)))
+	}
+	return line, " " + sign + s.bold.of(said) + " ", body
+}

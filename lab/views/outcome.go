@@ -1,0 +1,224 @@
+package views
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/verdict"
+)
+
+// outcome is what happened: the prediction, refusals, what holds, and why. Where not all of it fits, the reason goes
+// before what holds: it is what a person came for.
+func (s *screen) outcome(w, room int) []string {
+	var parts [][]string
+	if s.failed() {
+		parts = append(parts, s.failure(w))
+	} else if s.lay.form != formWide && s.step.Question != "" {
+		parts = append(parts, s.foretold(w))
+	}
+	var refusals, why []string
+	for _, x := range wanted(s.step) {
+		refusals = append(refusals, s.refused(x, w, s.lay.form == formTabs)...)
+	}
+	if !s.failed() && s.step.Explanation != "" {
+		why = s.pen.prose(s.quietly(), s.step.Explanation, w)
+	}
+	holds := s.holding(w)
+	parts = append(parts, refusals, holds, why)
+	if n := len(parts); len(s.spaced(parts)) > room {
+		parts[n-2], parts[n-1] = why, holds
+	}
+	out := s.spaced(parts)
+	if s.lookingBack() && s.step.Briefing != "" {
+		out = append(append(out, "", s.noise.of("what was said before it")), s.pen.prose(s.quietly(), s.step.Briefing, w)...)
+	}
+	return out
+}
+
+// spaced sets parts one below the other, with air between them where there is any; a frame brings its own.
+func (s *screen) spaced(parts [][]string) []string {
+	var out []string
+	for _, p := range parts {
+		if len(p) == 0 {
+			continue
+		}
+		framed := len(out) > 0 && strings.Contains(ansi.Strip(out[len(out)-1]), "╯")
+		if len(out) > 0 && s.lay.form != formTabs && !framed {
+			out = append(out, "")
+		}
+		out = append(out, p...)
+	}
+	return out
+}
+
+// foretold says how the prediction went, where there is no card for it.
+func (s *screen) foretold(w int) []string {
+	said := judgement(s.step)
+	said = strings.ToUpper(said[:1]) + said[1:]
+	if _, text := option(s.step, s.step.Answer); text != "" {
+		said += ": " + text
+	}
+	sign, _ := s.judged()
+	return s.flow(s.clearly(), said, w, sign, "  ")
+}
+
+// holding are the checks, the findings, and what a rewrite did.
+func (s *screen) holding(w int) []string {
+	out := s.checks(w)
+	if v := s.step.Verdict; v != nil {
+		if s.lay.form != formTabs {
+			out = append(out, "")
+		}
+		out = append(out, s.verdict(v, w)...)
+	}
+	r := s.step.Rewrite
+	if r == nil {
+		return out
+	}
+	out = append(out, s.noise.of("written ")+s.fg.of(number(r.Written))+s.noise.of("   unchanged ")+s.fg.of(number(r.Unchanged))+
+		s.noise.of("   relabelled ")+s.fg.of(number(r.Relabelled))+s.noise.of("   conflicts ")+s.fg.of(number(r.Conflicts))+
+		s.noise.of("   failures ")+s.fg.of(number(len(r.Failures))))
+	for _, f := range r.Failures {
+		out = append(out, s.flow(s.clearly(), fmt.Sprintf("%s: %d %s %s", f.Name, f.Status, f.Reason, f.Message), w, s.badBold.of("✗ "), "  ")...)
+	}
+	return out
+}
+
+func (s *screen) checks(w int) []string {
+	var out []string
+	for _, c := range s.step.Checks {
+		switch c.Result {
+		case lesson.Passed:
+			out = append(out, s.flow(s.clearly(), c.Title, w, s.ok.of("✓ "), "  ")...)
+		case lesson.Failed:
+			out = append(out, s.flow(s.clearly(), c.Title, w, s.badBold.of("✗ "), "  ")...)
+			out = append(out, s.flow(s.clearly(), c.Want, w, "  "+s.noise.of("wanted "), spaces(9))...)
+			out = append(out, s.flow(s.clearly(), c.Got, w, "  "+s.noise.of("seen   "), spaces(9))...)
+		case lesson.Skipped:
+			out = append(out, s.flow(s.quietly(), c.Title+" · skipped: "+c.Reason, w, s.warn.of("○ "), "  ")...)
+		}
+	}
+	return out
+}
+
+// wanted are the refusals that the step is about.
+func wanted(step *lab.Step) []evidence.Exchange {
+	var out []evidence.Exchange
+	if step.Lesson == nil {
+		return nil
+	}
+	for _, a := range step.Actions {
+		expects := slices.ContainsFunc(step.Lesson.Actions, func(l lesson.Action) bool { return l.ID == a.ID && l.Expect.Refused })
+		if !expects {
+			continue
+		}
+		for _, i := range slices.Backward(a.Exchanges) {
+			if i < len(step.Exchanges) && step.Exchanges[i].Refused() {
+				out = append(out, step.Exchanges[i])
+				break
+			}
+		}
+	}
+	return out
+}
+
+// unwanted is the newest refusal that nobody wanted; nil where there is none.
+func unwanted(step *lab.Step) *evidence.Exchange {
+	meant := wanted(step)
+	for _, x := range slices.Backward(step.Exchanges) {
+		own := x.Actor == evidence.ByStep && (x.Refused() || x.Status == 0)
+		if own && !slices.ContainsFunc(meant, func(y evidence.Exchange) bool { return y.Seq == x.Seq && y.Path == x.Path }) {
+			return &x
+		}
+	}
+	return nil
+}
+
+// refused is a refusal that the lesson wants: calm, boxed, its number the only thing in red.
+func (s *screen) refused(x evidence.Exchange, w int, tight bool) []string {
+	text, field := clean(x.Message), ""
+	if len(x.Causes) > 0 {
+		field = clean(x.Causes[0].Field)
+		if x.Causes[0].Message != "" {
+			text = clean(x.Causes[0].Message)
+		}
+	}
+	var body []string
+	for _, l := range wrap(text, w-5) {
+		body = append(body, " "+s.say(s.fg, l))
+	}
+	if tight && len(body) > 2 { // the tab with the requests has it whole
+		body = append(body[:1:1], body[1]+s.noise.of(" …"))
+	}
+	if x.Reason == "" { // plain text, without a Status: say at least what was asked
+		version, rest := target(x.Path, s.state.Resource)
+		field = strings.TrimSpace(x.Method + " " + version + " " + rest)
+	}
+	title := " " + s.badBold.of(strconv.Itoa(x.Status)) + " "
+	if x.Reason != "" {
+		title += s.bold.of(clean(x.Reason)) + " "
+	}
+	if field != "" {
+		title += s.say(s.dim, field) + " "
+	}
+	f := frame{line: s.dim, title: title, note: s.dim.of("refused, as wanted")}
+	return box(f, body, w, len(body)+2)
+}
+
+// failure is what went wrong, loudly, and what to do.
+func (s *screen) failure(w int) []string {
+	title, text := s.badBold.of("✗ ")+s.bold.of("the step is not done"), ""
+	if s.step.Err != nil {
+		text = clean(s.step.Err.Error())
+	}
+	if x := unwanted(s.step); x != nil {
+		title = s.badBold.of("✗ "+strings.TrimSpace(statusText(x.Status)+" "+clean(x.Reason))) + s.bold.of(" not wanted")
+		if text == "" {
+			text = x.Method + " " + clean(x.Path) + ": " + clean(x.Message)
+		}
+	}
+	var body []string
+	if text != "" {
+		for _, l := range wrap(text, w-5) {
+			body = append(body, " "+s.say(s.fg, l))
+		}
+	}
+	for _, h := range s.step.Hints {
+		body = append(body, s.flow(s.loudly(), h, w-4, " "+s.warnBold.of("▲ "), "   ")...)
+	}
+	if !s.lookingBack() {
+		body = append(body, s.flow(s.loudly(), "enter tries it again · K shows how by hand · r resets the track", w-4, " "+s.bold.of("→ "), "   ")...)
+	}
+	return box(frame{line: s.bad, title: " " + title + " ", heavy: true}, body, w, len(body)+2)
+}
+
+// verdict is the answer with its findings.
+func (s *screen) verdict(v *verdict.Verdict, w int) []string {
+	sign := map[verdict.Answer]string{verdict.Complete: s.okBold.of("✓ "), verdict.Incomplete: s.badBold.of("✗ ")}[v.Verdict]
+	if sign == "" {
+		sign = s.warnBold.of("○ ")
+	}
+	out := []string{sign + s.bold.of(clean(string(v.Verdict)))}
+	if len(v.Drop) > 0 {
+		out[0] += s.dim.of(", to drop ") + s.loud(s.bold, clean(strings.Join(v.Drop, " ")))
+	}
+	signs := map[verdict.Result]string{verdict.Pass: s.ok.of("✓ "), verdict.Fail: s.badBold.of("✗ "), verdict.Warn: s.warn.of("▲ ")}
+	for _, f := range v.Findings {
+		sign := signs[f.Result]
+		if sign == "" {
+			sign = s.warn.of("○ ")
+		}
+		out = append(out, s.flow(s.clearly(), f.Summary, w, sign+s.noise.of(fit(f.ID, 17)), spaces(19))...)
+		if f.Result != verdict.Pass && f.Remedy != "" {
+			out = append(out, s.flow(s.loudly(), f.Remedy, w, spaces(17)+s.bold.of("→ "), spaces(19))...)
+		}
+	}
+	return out
+}
