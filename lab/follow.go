@@ -106,7 +106,7 @@ func (s *Session) byHand(ctx context.Context, observer *evidence.Observer) {
 	s.publish()
 }
 
-// sameCluster says that two observations show the same CRD and the same bytes.
+// sameCluster says that two observations show the same CRD and the same objects.
 func sameCluster(a, b *evidence.Observation) bool {
 	if (a.CRD == nil) != (b.CRD == nil) || len(a.Objects) != len(b.Objects) || a.Stored.Total != b.Stored.Total {
 		return false
@@ -115,7 +115,7 @@ func sameCluster(a, b *evidence.Observation) bool {
 		return false
 	}
 	for i := range a.Objects {
-		if a.Objects[i].Stored.ModRevision != b.Objects[i].Stored.ModRevision {
+		if a.Objects[i].Name != b.Objects[i].Name || a.Objects[i].ResourceVersion != b.Objects[i].ResourceVersion {
 			return false
 		}
 	}

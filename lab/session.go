@@ -114,18 +114,20 @@ func (s *Session) clear(ctx context.Context) error {
 // begin starts to follow an empty cluster, at the track's first step.
 func (s *Session) begin(ctx context.Context) error {
 	from, err := s.opts.Cluster.Storage()
-	if err != nil {
+	if errors.Is(err, storage.ErrNoAccess) {
+		from = nil
+	} else if err != nil {
 		return fmt.Errorf("read the cluster's etcd: %w", err)
 	}
 	client, err := evidence.NewClient(s.opts.Cluster.Config(), s.log)
 	if err != nil {
-		return errors.Join(err, from.Close())
+		return errors.Join(err, closeReader(from))
 	}
 	follow, stop := context.WithCancel(context.WithoutCancel(ctx))
 	observer, err := evidence.Observe(follow, client, from, s.state.Resource, s.opts.Track.Named...)
 	if err != nil {
 		stop()
-		return errors.Join(err, from.Close())
+		return errors.Join(err, closeReader(from))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,7 +316,14 @@ func (s *Session) unfollow() {
 	s.observer.Close()
 	s.followed.Wait()
 	s.client.Close()
-	_ = s.storage.Close() // the server may be gone, and with it the connection
+	_ = closeReader(s.storage) // the server may be gone, and with it the connection
+}
+
+func closeReader(r storage.Reader) error {
+	if r == nil {
+		return nil
+	}
+	return r.Close()
 }
 
 // Select holds an object whole, so that it can be shown.

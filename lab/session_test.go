@@ -15,6 +15,8 @@ import (
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/steps/migrate"
+	"github.com/crdlab/crdlab/lab/storage"
+	"github.com/crdlab/crdlab/lab/verdict"
 )
 
 // bench is a session on a server of its own, and a client that is not the lab's.
@@ -327,5 +329,41 @@ func TestAStateIsNotChangedAfterwards(t *testing.T) {
 	}
 	if before.Steps[0] != step || step.Phase != lab.Ready || len(step.Exchanges) != 0 || live.CRD != nil {
 		t.Error("a state that was handed out has changed")
+	}
+}
+
+// blind is a cluster whose etcd cannot be read.
+type blind struct{ *embedded.Server }
+
+func (blind) Storage() (storage.Reader, error) { return nil, storage.ErrNoAccess }
+
+func TestWithoutTheBytesTheRunIsUnknown(t *testing.T) {
+	t.Parallel()
+	b := open(t, lab.Options{})
+	b.Close(t.Context())
+	s, err := lab.Open(t.Context(), lab.Options{Track: migrate.Track(), Cluster: blind{b.server}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	skipped := 0
+	if err := lab.Run(t.Context(), s, "", func(step *lab.Step) {
+		if step.Result == lesson.Failed {
+			t.Errorf("%s failed: %v, %+v", step.ID, step.Err, step.Checks)
+		}
+		for _, c := range step.Checks {
+			if c.Result == lesson.Skipped && c.Reason != "" {
+				skipped++
+			}
+		}
+		if step.After.Stored.Access || step.After.Object("alpha") != nil && step.After.Object("alpha").Stored != nil {
+			t.Errorf("%s claims to have read bytes", step.ID)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	state := s.State()
+	if state.Result() != lesson.Unknown || skipped == 0 || state.Steps[len(state.Steps)-1].Verdict.Verdict != verdict.Unknown {
+		t.Errorf("the run: %s, %d checks were skipped", state.Result(), skipped)
 	}
 }

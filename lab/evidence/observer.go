@@ -56,6 +56,10 @@ type Observer struct {
 	held   map[string]*Object
 	used   map[string]int64 // held key: when it was last changed or selected
 	names  chan selection
+
+	// Where etcd cannot be read:
+	asked      chan chan struct{} // those who wait for everything to be read again
+	crdChanged time.Time
 }
 
 type selection struct{ namespace, name string }
@@ -65,13 +69,17 @@ type selection struct{ namespace, name string }
 func Observe(ctx context.Context, client *Client, from storage.Reader, resource storage.Resource, pinned ...string) (*Observer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	o := &Observer{client: client.As(ByObserver).Unrecorded(), storage: from, resource: resource, pinned: pinned, cancel: cancel,
-		ended: make(chan struct{}), changed: make(chan struct{}), names: make(chan selection, 16)}
-	if err := o.load(ctx); err != nil {
+		ended: make(chan struct{}), changed: make(chan struct{}), names: make(chan selection, 16), asked: make(chan chan struct{})}
+	load, run := o.load, o.run
+	if from == nil {
+		load, run = o.loadFromAPI, o.poll
+	}
+	if err := load(ctx); err != nil {
 		cancel()
 		return nil, fmt.Errorf("observe %s: %w", resource, err)
 	}
 	o.publish(true)
-	go o.run(ctx)
+	go run(ctx)
 	return o, nil
 }
 
@@ -105,6 +113,9 @@ func (o *Observer) Select(namespace, name string) {
 
 // Sync waits until everything that is in etcd now has been observed, and returns that observation.
 func (o *Observer) Sync(ctx context.Context) (*Observation, error) {
+	if o.storage == nil {
+		return o.now(ctx, func() bool { return true })
+	}
 	revision, err := o.storage.Revision(ctx)
 	if err != nil {
 		return nil, err
@@ -115,6 +126,9 @@ func (o *Observer) Sync(ctx context.Context) (*Observation, error) {
 // Rest waits until everything that is in etcd now has been observed and nothing is left to be read: unless somebody
 // changes the cluster, no newer observation will come.
 func (o *Observer) Rest(ctx context.Context) (*Observation, error) {
+	if o.storage == nil {
+		return o.now(ctx, func() bool { return o.idle })
+	}
 	revision, err := o.storage.Revision(ctx)
 	if err != nil {
 		return nil, err
@@ -144,7 +158,7 @@ func (o *Observer) await(ctx context.Context, reached func() bool) (*Observation
 			}
 			return nil, context.Cause(ctx)
 		case <-o.ended:
-			return nil, fmt.Errorf("the observer has ended")
+			return nil, errEnded
 		}
 	}
 }
@@ -441,7 +455,11 @@ func (o *Observer) readViews(ctx context.Context, keys []string) (bool, error) {
 
 func (o *Observer) readObject(ctx context.Context, old *Object) (*Object, error) {
 	x := &Object{Namespace: old.Namespace, Name: old.Name, Stored: old.Stored, Views: map[string]*View{}, Managers: []Manager{}}
-	x.identify(old.Stored.Value, true)
+	if x.Stored != nil {
+		x.identify(x.Stored.Value, true)
+	} else {
+		defer x.fromViews()
+	}
 	if o.crd == nil {
 		return x, nil
 	}
@@ -511,7 +529,7 @@ func (o *Observer) settle(changed, idle bool) {
 
 func (o *Observer) publish(idle bool) {
 	n := &Observation{At: time.Now(), Revision: o.counts.Revision, CRD: o.crd, Objects: make([]*Object, 0, len(o.held)),
-		Stored: Stored{Access: true, Total: o.counts.Total, ByVersion: map[string]int{}}, ObjectsOmitted: o.counts.Total - len(o.held)}
+		Stored: Stored{Access: o.storage != nil, Total: o.counts.Total, ByVersion: map[string]int{}}, ObjectsOmitted: o.counts.Total - len(o.held)}
 	for v, c := range o.counts.ByVersion {
 		n.Stored.ByVersion[v] = c
 	}

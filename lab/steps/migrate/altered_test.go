@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -216,7 +217,10 @@ func managersOf(name string, change func(*evidence.Manager)) alteration {
 }
 
 func written(name string) alteration {
-	return object(name, func(o *evidence.Object) { o.Stored.ModRevision++ })
+	return object(name, func(o *evidence.Object) {
+		o.Stored.ModRevision++
+		o.ResourceVersion = fmt.Sprint(o.Stored.ModRevision)
+	})
 }
 
 func storedAs(name, version string) alteration {

@@ -33,7 +33,7 @@ func removeOld() lesson.Step {
 			Answer: func(e lesson.Evidence) (string, error) {
 				was, is := e.Before.Object(alpha), e.After.Object(alpha)
 				return choose([]string{"deleted", "rewritten", "untouched"}, is == nil,
-					was != nil && is.Stored.ModRevision != was.Stored.ModRevision, was != nil)
+					was != nil && is.ResourceVersion != was.ResourceVersion, was != nil)
 			},
 		},
 		Checks: []lesson.Check{
