@@ -28,7 +28,7 @@ func TestThePictureIsOfARealScreen(t *testing.T) {
 		x.press(step.predict)
 		x.see("▸ " + step.predict)
 		x.press(enter)
-		x.see(step.seen, "enter go on")
+		x.see("enter go on")
 		if i < 3 {
 			x.press(enter)
 		}

@@ -227,8 +227,8 @@ func (a *apiServer) letIn() { close(a.ready) }
 
 // end ends the server and every connection to it at once. Its data is worth nothing afterwards, so nobody is waited for.
 func (a *apiServer) end() error {
+	a.door.endAll() // first: a server that was told to stop answers 503 to whoever is still connected
 	a.stop()
-	a.door.endAll()
 	timer := time.NewTimer(stopTimeout)
 	defer timer.Stop()
 	select {
