@@ -113,6 +113,11 @@ func (s *Session) clear(ctx context.Context) error {
 
 // begin starts to follow an empty cluster, at the track's first step.
 func (s *Session) begin(ctx context.Context) error {
+	if p, ok := s.opts.Cluster.(cluster.Preparer); ok {
+		if err := p.Prepare(ctx, s.scope()); err != nil {
+			return fmt.Errorf("prepare the cluster: %w", err)
+		}
+	}
 	from, err := s.opts.Cluster.Storage()
 	if errors.Is(err, storage.ErrNoAccess) {
 		from = nil

@@ -82,6 +82,19 @@ type RequestWatcher interface {
 	WatchRequests(context.Context) (<-chan Request, error)
 }
 
+// A Preparer is a Cluster on which something must be there before a lab can begin, such as its namespace.
+type Preparer interface {
+	// Prepare makes what is missing. To prepare what is there does nothing; after a Reset it must be done again.
+	Prepare(context.Context, Scope) error
+}
+
+// Phase is one part of the start of a cluster. Each is reported twice: when it begins, and Done when it has ended.
+type Phase struct {
+	Name string        `json:"name"`
+	Done bool          `json:"done"`
+	Took time.Duration `json:"took,omitempty"` // where Done
+}
+
 // A Watchdog is a Cluster that can end by itself, such as a child process.
 type Watchdog interface {
 	// Ended is closed when the API server has ended without having been asked to; Err then says why, and what to do.

@@ -27,9 +27,12 @@ const ProbePrefix = "crdlab-probe-"
 var rereads = []time.Duration{5 * time.Millisecond, 15 * time.Millisecond, 40 * time.Millisecond, 100 * time.Millisecond,
 	250 * time.Millisecond, 600 * time.Millisecond}
 
-// adopt is how many changes at a time make the observer hold the changed objects. More of them are bulk work, of which
-// the counts tell enough.
-const adopt = 8
+// adopt is how many changes within bulkWindow make the observer hold the changed objects. More of them are bulk work, of
+// which the counts tell enough; to read every object again would cost the server more than the work itself.
+const (
+	adopt      = 8
+	bulkWindow = 250 * time.Millisecond
+)
 
 // Observer keeps a store of what a lab's CRD and objects look like, fed by one watch of etcd, and publishes it as
 // observations. Counts are kept by increments; views are read by GET whenever their object or the CRD changes.
@@ -56,6 +59,9 @@ type Observer struct {
 	held   map[string]*Object
 	used   map[string]int64 // held key: when it was last changed or selected
 	names  chan selection
+
+	window  time.Time // when the counting of changes began last
+	changes int       // since then
 
 	// Where etcd cannot be read:
 	asked      chan chan struct{} // those who wait for everything to be read again
@@ -271,7 +277,7 @@ func (o *Observer) take(b storage.Batch, w *work, more <-chan storage.Batch) err
 		if b.Err != nil {
 			return b.Err
 		}
-		few := len(b.Changes) <= adopt
+		few := o.few(len(b.Changes))
 		for _, c := range b.Changes {
 			if c.CRD {
 				w.crd = true
@@ -290,6 +296,15 @@ func (o *Observer) take(b storage.Batch, w *work, more <-chan storage.Batch) err
 			return nil
 		}
 	}
+}
+
+// few says whether there have been few changes of late, these included.
+func (o *Observer) few(more int) bool {
+	if now := time.Now(); now.Sub(o.window) > bulkWindow {
+		o.window, o.changes = now, 0
+	}
+	o.changes += more
+	return o.changes <= adopt
 }
 
 // book keeps the counts, and the values of the objects that are held.

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/evidence"
 )
 
@@ -22,6 +24,7 @@ func BenchmarkRewrite(b *testing.B) {
 	if n, err := strconv.Atoi(os.Getenv("CRDLAB_BENCH_OBJECTS")); err == nil {
 		objects = n
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(embedded.GCPercent)) // as the program's server has it
 	s := newScene(b)
 	s.fill(objects)
 	const loop, following = "one at a time", "following the server"

@@ -5,11 +5,14 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
 
 // page is how many values one Range request reads: small enough to bound the memory, large enough to be quick.
@@ -20,6 +23,9 @@ type EtcdConfig struct {
 	Endpoints []string
 	TLS       *tls.Config
 	Prefix    string // of the API server's keys; /registry where empty
+	// Dial makes the connection where an endpoint's address alone does not lead to it, such as through a tunnel. It is
+	// called again whenever the connection was lost. Where nil, the address is dialled.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 
 // Etcd reads stored values through etcd's own client.
@@ -37,6 +43,7 @@ func NewEtcd(ctx context.Context, cfg EtcdConfig) (*Etcd, error) {
 		Endpoints:          cfg.Endpoints,
 		TLS:                cfg.TLS,
 		DialTimeout:        5 * time.Second,
+		DialOptions:        cfg.dialOptions(),
 		MaxCallRecvMsgSize: 64 << 20,
 		Logger:             zap.NewNop(),
 	})
@@ -47,6 +54,20 @@ func NewEtcd(ctx context.Context, cfg EtcdConfig) (*Etcd, error) {
 		cfg.Prefix = "/registry"
 	}
 	return &Etcd{client: client, prefix: strings.TrimSuffix(cfg.Prefix, "/")}, nil
+}
+
+// dialOptions let a tunnel take the place of the address. One that was lost is tried again soon: grpc's own patience grows
+// to two minutes.
+func (c EtcdConfig) dialOptions() []grpc.DialOption {
+	if c.Dial == nil {
+		return nil
+	}
+	retry := backoff.DefaultConfig
+	retry.BaseDelay, retry.MaxDelay = 100*time.Millisecond, 2*time.Second
+	return []grpc.DialOption{
+		grpc.WithContextDialer(c.Dial),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 20 * time.Second}),
+	}
 }
 
 // Close ends the connection and every watch.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"github.com/crdlab/crdlab/lab/cluster"
@@ -26,8 +25,6 @@ const (
 	// webhookName is the Service that ListenWebhook stands for, in the namespace crdlab.
 	webhookName = "crdlab-webhook"
 	webhookPort = 443
-	// actor marks requests of clients that were made from Config and that nobody marked.
-	actor = "lab"
 	// resumeInterval and resumeTries bound how long a stream of requests tries to go on after it broke.
 	resumeInterval = 20 * time.Millisecond
 	resumeTries    = 250
@@ -69,44 +66,14 @@ func (a *access) Info() cluster.Info {
 	}
 }
 
-// Config is for the lab's own clients: without rate limit, without retries that nobody asked for, without warnings on
-// standard error. Requests that carry no actor are marked as the lab's, and so are not recorded as somebody else's.
+// Config is for the lab's own clients.
 func (a *access) Config() *rest.Config {
-	c := &rest.Config{
+	return cluster.OwnConfig(&rest.Config{
 		Host:            a.endpoint,
 		BearerToken:     a.token,
 		TLSClientConfig: rest.TLSClientConfig{CAData: a.ca},
-		UserAgent:       "crdlab",
-		QPS:             -1,
-		WarningHandler:  rest.NoWarnings{},
-	}
-	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return ownTransport{next} })
-	return c
+	})
 }
-
-// ownTransport marks requests as the lab's, and takes away by what client-go knows that it would like to retry.
-type ownTransport struct {
-	next http.RoundTripper
-}
-
-// RoundTrip sends one request and nothing more.
-func (t ownTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Header.Get(cluster.ActorHeader) == "" {
-		r = r.Clone(r.Context())
-		r.Header.Set(cluster.ActorHeader, actor)
-	}
-	response, err := t.next.RoundTrip(r)
-	if response != nil {
-		// client-go repeats a 429 or 5xx by itself where this header stands, and waits before it.
-		response.Header.Del("Retry-After")
-	}
-	if err != nil && (utilnet.IsProbableEOF(err) || utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err)) {
-		return nil, errBroken // client-go would repeat it ten times, a second apart, knowing it for what it is
-	}
-	return response, err
-}
-
-var errBroken = errors.New("the connection to the API server broke off")
 
 // Kubeconfig is the file for the learner's kubectl; no flags are needed.
 func (a *access) Kubeconfig() (path, flags string) { return a.kubeconfig, "" }

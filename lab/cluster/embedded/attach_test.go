@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/storage"
 )
 
@@ -246,8 +247,8 @@ func TestAttachedResetLeavesAloneWhatIsNotTheLabs(t *testing.T) {
 	createCRD(t, s.Config(), crd)
 	createWidget(t, s.Config(), "v1", "one")
 	err := a.Reset(t.Context(), wholeScope)
-	if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), managedBy) {
-		t.Errorf("%v, want ErrForeign", err)
+	if !errors.Is(err, cluster.ErrForeign) || !strings.Contains(err.Error(), cluster.ManagedBy) {
+		t.Errorf("%v, want cluster.ErrForeign", err)
 	}
 	_, err = dynamicClient(t, s.Config()).Resource(widgetsAt("v1")).Namespace(Namespace).Get(t.Context(), "one", metav1.GetOptions{})
 	if err != nil {

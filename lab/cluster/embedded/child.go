@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -32,6 +33,13 @@ const (
 
 // childGrace is how long the child takes to end by itself; then it removes what it can and is gone.
 const childGrace = 3 * time.Second
+
+// GCPercent is how much the heap of the child may grow between two collections, where GOGC does not say otherwise. An API
+// server makes a lot of garbage and keeps little: with 400, bulk work is half as fast again, for some 30 MiB when idle.
+const GCPercent = 400
+
+// memoryLimit is where collections become frequent all the same, in bytes.
+const memoryLimit = 1 << 30
 
 // childConfig is the first line that the child reads. It is no argument and no variable, which others could see.
 type childConfig struct {
@@ -65,6 +73,10 @@ type childReady struct {
 func ChildMain(args []string, stdin io.Reader, stdout io.Writer) int {
 	// Nobody reads any more when the parent is dead. That is no reason to die before everything is removed.
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(GCPercent)
+		debug.SetMemoryLimit(memoryLimit)
+	}
 	tell := json.NewEncoder(stdout)
 	if err := runChild(args, stdin, func(m childMessage) { _ = tell.Encode(m) }); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)

@@ -65,12 +65,8 @@ const (
 	PhaseCRDs      = "CRDs accepted"
 )
 
-// Phase is one part of a start. Each is reported twice: when it begins, and Done when it has ended.
-type Phase struct {
-	Name string        `json:"name"`
-	Done bool          `json:"done"`
-	Took time.Duration `json:"took,omitempty"` // where Done
-}
+// Phase is one part of a start.
+type Phase = cluster.Phase
 
 // Server is an API server in this process.
 type Server struct {

@@ -32,6 +32,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/storage"
 )
 
@@ -257,8 +258,8 @@ func TestConfigDoesNotRetryABrokenConnection(t *testing.T) {
 	config := a.Config()
 	config.TLSClientConfig = rest.TLSClientConfig{Insecure: true}
 	_, err := crdClient(t, config).ApiextensionsV1().CustomResourceDefinitions().List(t.Context(), metav1.ListOptions{})
-	if !errors.Is(err, errBroken) || asked.Load() != 1 {
-		t.Errorf("asked %d times, error %v; want one, %v", asked.Load(), err, errBroken)
+	if !errors.Is(err, cluster.ErrBroken) || asked.Load() != 1 {
+		t.Errorf("asked %d times, error %v; want one, %v", asked.Load(), err, cluster.ErrBroken)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/crdlab/crdlab/lab/cluster"
 )
 
 const (
@@ -128,7 +130,7 @@ func (f *folder) restore() error {
 // RemoveLeftovers removes what servers whose processes are dead have left in the usual places, and returns the paths.
 // Every start does this, too. Those that run are not touched, and what others own is not an error.
 func RemoveLeftovers() (removed []string, err error) {
-	state, err := stateFolder()
+	state, err := cluster.StateDir()
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +197,7 @@ func socketFolder(parent string) (*folder, error) {
 func sessionFolder(parent string) (*folder, error) {
 	if parent == "" {
 		var err error
-		if parent, err = stateFolder(); err != nil {
+		if parent, err = cluster.StateDir(); err != nil {
 			return nil, err
 		}
 	}
@@ -204,19 +206,6 @@ func sessionFolder(parent string) (*folder, error) {
 		return nil, fmt.Errorf("make a folder for the session's kubeconfig: %w", err)
 	}
 	return f, nil
-}
-
-// stateFolder is where this user's sessions keep their folders.
-func stateFolder() (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the specification says: ignore a relative one
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("find the state folder: %w; set XDG_STATE_HOME to a folder that can be written", err)
-		}
-		state = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(state, "crdlab"), nil
 }
 
 // folderError says what to do about a folder that cannot be made.

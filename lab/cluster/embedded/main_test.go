@@ -64,7 +64,7 @@ func startServer(t testing.TB, change ...func(*Options)) *Server {
 func widgetCRD(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	anything := true
 	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: widgets.String(), Labels: map[string]string{managedBy: "crdlab"}},
+		ObjectMeta: metav1.ObjectMeta{Name: widgets.String(), Labels: map[string]string{cluster.ManagedBy: "crdlab"}},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: widgets.Group,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: widgets.Plural, Kind: "Widget"},

@@ -1,0 +1,231 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+
+	"github.com/crdlab/crdlab/lab/storage"
+)
+
+// ErrForeign says that something was not made by crdlab, which therefore leaves it alone.
+var ErrForeign = errors.New("not made by crdlab")
+
+// ManagedBy is the label of what the lab made, and Maker its value.
+const (
+	ManagedBy = "app.kubernetes.io/managed-by"
+	Maker     = "crdlab"
+)
+
+const (
+	// removeInterval is how often it is looked whether a removal has got further, removeTimeout how long it may take.
+	removeInterval = 20 * time.Millisecond
+	removeTimeout  = 90 * time.Second
+)
+
+// Remove deletes a CRD and its objects through the API, whatever state they are in, and returns when they are gone; one
+// that is not there is no error. It is ErrForeign if the CRD does not carry the label that the lab gives to what it makes.
+func Remove(ctx context.Context, c Cluster, resource storage.Resource) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, removeTimeout, errors.New("not done after "+removeTimeout.String()))
+	defer cancel()
+	definitions, err := apiextensions.NewForConfig(c.Config())
+	if err != nil {
+		return fmt.Errorf("reset: make a client: %w", err)
+	}
+	objects, err := metadata.NewForConfig(c.Config())
+	if err != nil {
+		return fmt.Errorf("reset: make a client: %w", err)
+	}
+	r := &removal{cluster: c, crds: definitions.CustomResourceDefinitions(), objects: objects, resource: resource}
+	if err := r.run(ctx); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reset %s: %w", resource, err)
+	}
+	return nil
+}
+
+// removal is the removing of one CRD. Each of its steps returns a NotFound if the CRD is gone.
+type removal struct {
+	cluster  Cluster
+	crds     apiextensions.CustomResourceDefinitionInterface
+	objects  metadata.Interface
+	resource storage.Resource
+}
+
+func (r *removal) run(ctx context.Context) error {
+	crd, err := r.crds.Get(ctx, r.resource.String(), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if crd.Labels[ManagedBy] != Maker {
+		return fmt.Errorf("the CRD has no label %s=%s: %w; remove it yourself, or use another group", ManagedBy, Maker, ErrForeign)
+	}
+	if crd, err = r.mend(ctx, crd.UID); err != nil {
+		return fmt.Errorf("make its objects readable: %w", err)
+	}
+	// Before, because the server looks but every five seconds whether the last object has gone.
+	if err := poll(ctx, func() error { return r.releaseObjects(ctx, crd) }); err != nil {
+		return err
+	}
+	uid := crd.UID
+	err = r.crds.Delete(ctx, crd.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil {
+		return fmt.Errorf("delete it: %w", err)
+	}
+	return poll(ctx, func() error {
+		if _, err := r.get(ctx, uid); err != nil {
+			return err
+		}
+		if err := r.releaseObjects(ctx, crd); err != nil { // what was created in between
+			return err
+		}
+		return errNotYet
+	})
+}
+
+// get reads the CRD; another one of the same name is as good as none.
+func (r *removal) get(ctx context.Context, uid types.UID) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd, err := r.crds.Get(ctx, r.resource.String(), metav1.GetOptions{})
+	if err == nil && crd.UID != uid {
+		return nil, apierrors.NewNotFound(apiextensionsv1.Resource("customresourcedefinitions"), crd.Name)
+	}
+	return crd, err
+}
+
+// mend makes every object of the CRD readable, so that the server can delete it: no webhook that may be gone, every
+// version that something is stored at, and no schema that an object could break. What is left is deleted anyway.
+func (r *removal) mend(ctx context.Context, uid types.UID) (crd *apiextensionsv1.CustomResourceDefinition, err error) {
+	stored, err := r.storedVersions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = poll(ctx, func() error {
+		if crd, err = r.get(ctx, uid); err != nil {
+			return err
+		}
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+		crd.Spec.PreserveUnknownFields = false
+		mendVersions(&crd.Spec, append(stored, crd.Status.StoredVersions...))
+		crd, err = r.crds.Update(ctx, crd, metav1.UpdateOptions{})
+		return err
+	})
+	return crd, err
+}
+
+// storedVersions are the versions in the stored values; the CRD's own record may be wrong.
+func (r *removal) storedVersions(ctx context.Context) ([]string, error) {
+	reader, err := r.cluster.Storage()
+	if errors.Is(err, storage.ErrNoAccess) {
+		return nil, nil // then its record has to do
+	} else if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	counts, err := storage.Count(ctx, reader, r.resource)
+	if err != nil && !errors.Is(err, storage.ErrNoAccess) { // one that it cannot read does not hide those before it
+		return nil, err
+	}
+	var versions []string
+	for v := range counts.ByVersion {
+		versions = append(versions, v)
+	}
+	return versions, nil
+}
+
+// mendVersions adds the versions that are missing, unserved, serves the storage version, and lifts every schema.
+func mendVersions(spec *apiextensionsv1.CustomResourceDefinitionSpec, needed []string) {
+	there := map[string]bool{}
+	for _, v := range spec.Versions {
+		there[v.Name] = true
+	}
+	for _, name := range needed {
+		if !there[name] {
+			there[name] = true
+			spec.Versions = append(spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: name})
+		}
+	}
+	anything := true
+	for i := range spec.Versions {
+		v := &spec.Versions[i]
+		v.Served = v.Served || v.Storage
+		v.SelectableFields = nil // they must be in the schema
+		v.Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+			Type: "object", XPreserveUnknownFields: &anything,
+		}}
+	}
+}
+
+// releaseObjects takes the finalizers off the objects: nobody is left who would.
+func (r *removal) releaseObjects(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	objects := r.objects.Resource(storageVersion(crd))
+	for options := (metav1.ListOptions{Limit: 500}); ; {
+		page, err := objects.List(ctx, options)
+		if apierrors.IsNotFound(err) {
+			return nil // it is not served, because it never was or is gone
+		} else if err != nil {
+			return fmt.Errorf("list its objects: %w", err)
+		}
+		for _, o := range page.Items {
+			if len(o.Finalizers) == 0 {
+				continue
+			}
+			_, err := objects.Namespace(o.Namespace).Patch(ctx, o.Name, types.MergePatchType,
+				[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("take the finalizers off %s/%s: %w", o.Namespace, o.Name, err)
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionResource {
+	gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}
+	for _, v := range crd.Spec.Versions {
+		if v.Storage {
+			gvr.Version = v.Name
+		}
+	}
+	return gvr
+}
+
+// errNotYet says that nothing is wrong, only not done.
+var errNotYet = errors.New("it is still being deleted")
+
+// poll tries again while the server is only not ready yet, until the context ends; then it says what was the matter.
+func poll(ctx context.Context, try func() error) error {
+	tick := time.NewTicker(removeInterval)
+	defer tick.Stop()
+	for {
+		err := try()
+		if err == nil || !passing(err) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+		}
+	}
+}
+
+// passing tells what goes by: another's write came first, or the server has not yet taken the change of the CRD in.
+func passing(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		code := status.Status().Code
+		return code == http.StatusConflict || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+	}
+	return errors.Is(err, errNotYet)
+}
