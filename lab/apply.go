@@ -28,7 +28,7 @@ func (s *Session) Apply(ctx context.Context) error {
 		return fmt.Errorf("step %s is done already", step.ID)
 	}
 	env, observer := s.env(), s.observer
-	step.Phase, step.Err, step.Hints = Running, nil, nil
+	step.Phase, step.ByHand, step.Err, step.Hints, step.Attempt = Running, false, nil, nil, s.log.Seq()
 	step.Observations = []*evidence.Observation{at(step.Before, "before")}
 	s.state.Steps[i] = &step
 	s.state.Doing = "applying " + step.Title

@@ -53,12 +53,17 @@ func (s *Session) look(observer *evidence.Observer) bool {
 	s.state.Undone = s.undone(live)
 	s.publish()
 	now := s.state.Steps[s.state.Current]
-	return now.Phase == Ready && !sameCluster(now.Before, live) || s.handled(now)
+	return open(now) && !sameCluster(now.Before, live) || s.handled(now)
+}
+
+// open says whether a step still waits to be done: nobody has done it, or it failed.
+func open(step *Step) bool {
+	return step.Phase == Ready || step.Phase == Applied && step.Result == lesson.Failed
 }
 
 // handled says whether somebody else has sent requests since it became the learner's turn.
 func (s *Session) handled(step *Step) bool {
-	return step.Phase == Ready && slices.ContainsFunc(s.exchanges(), func(x evidence.Exchange) bool { return x.Actor == evidence.ByHand })
+	return open(step) && slices.ContainsFunc(s.exchanges(), func(x evidence.Exchange) bool { return x.Actor == evidence.ByHand })
 }
 
 // newest are the last exchanges that a reader is to see.
@@ -89,17 +94,21 @@ func (s *Session) byHand(ctx context.Context, observer *evidence.Observer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.state.Steps[s.state.Current]
-	if now.Phase != Ready || len(now.Lesson.Checks) == 0 {
+	if !open(now) || len(now.Lesson.Checks) == 0 {
 		return
 	}
 	step := *now
 	step.Exchanges = s.exchanges()
 	e := s.evidence(&step, live)
-	if s.holds(&step, e, lesson.Done) {
-		step.ByHand = true
+	switch {
+	case s.holds(&step, e, lesson.Done):
+		step.ByHand, step.Err = true, nil
 		step.Observations = []*evidence.Observation{at(step.Before, "before")}
 		s.conclude(&step, live, time.Since(step.Before.At))
-	} else {
+	case step.Phase == Applied: // it failed: what is seen now may be for another reason
+		step.Observations = []*evidence.Observation{at(step.Before, "before")}
+		s.conclude(&step, live, step.Took)
+	default:
 		step.Hints = s.hints(&step, e)
 	}
 	s.state.Steps[now.Index] = &step
@@ -122,17 +131,28 @@ func sameCluster(a, b *evidence.Observation) bool {
 	return true
 }
 
-// hints are what the lesson says to the wrong states that are seen.
+// hints are what the lesson says to the wrong state that is seen: one of any step, or else the first of this step's own.
+// More than one way on would be no way on.
 func (s *Session) hints(step *Step, e lesson.Evidence) []string {
-	var out []string
-	for _, w := range step.Lesson.Wrong {
+	for _, w := range s.opts.Track.Wrong {
 		if w.Seen(e) {
-			if text, err := s.prose[step.Index].Render(s.opts.Track, "wrong:"+w.ID, e); err == nil {
-				out = append(out, text)
-			}
+			return s.hint(s.common, w, e)
 		}
 	}
-	return out
+	for _, w := range step.Lesson.Wrong {
+		if w.Seen(e) {
+			return s.hint(s.prose[step.Index], w, e)
+		}
+	}
+	return nil
+}
+
+func (s *Session) hint(p *lesson.Prose, w lesson.Diagnosis, e lesson.Evidence) []string {
+	text, err := p.Render(s.opts.Track, "wrong:"+w.ID, e)
+	if err != nil {
+		return []string{w.ID}
+	}
+	return []string{text}
 }
 
 // followHands records what others ask of the API server, where the cluster can tell.

@@ -51,7 +51,8 @@ type Session struct {
 	followed sync.WaitGroup
 	state    State
 	prose    []*lesson.Prose
-	kept     []*kept // the exchanges of the current step: before it was applied, then of each action
+	common   *lesson.Prose // of the track
+	kept     []*kept       // the exchanges of the current step: before it was applied, then of each action
 	changed  chan struct{}
 	resume   chan struct{} // closed while nothing is paused
 	closed   bool
@@ -74,6 +75,10 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	s.state = State{Track: o.Track, Cluster: o.Cluster.Info(), Resource: storage.Resource{Group: group, Plural: o.Track.Plural},
 		Namespace: namespace, Learner: o.Learner, Widgets: o.Widgets, StartedAt: time.Now()}
 	s.state.Kubeconfig, s.state.KubectlFlags = o.Cluster.Kubeconfig()
+	var err error
+	if s.common, err = o.Track.ReadProse("track"); err != nil {
+		return nil, err
+	}
 	for _, step := range o.Track.Steps {
 		p, err := o.Track.ReadProse(step.ID)
 		if err != nil {

@@ -66,6 +66,7 @@ type Step struct {
 	Hints       []string // for the wrong states that are seen now, or in general where none is
 	Change      []string // what applying it changes: lines that begin with + - or ~
 
+	Attempt      int // the place in the log at which the lab began to apply it last; 0: it has not
 	Actions      []Action
 	Checks       []Check
 	Exchanges    []evidence.Exchange

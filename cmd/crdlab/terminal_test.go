@@ -213,7 +213,7 @@ var playedSteps = []struct{ title, predict, seen string }{
 	{"Attempt the removal", "2", "422"},
 	{"Trim storedVersions", "3", "storedVersions is [v1beta1]"},
 	{"Stop serving v1alpha1", "2", "alpha at v1alpha1 was answered with 404"},
-	{"Relabel managedFields", "3", "the same apply was accepted after"},
+	{"Relabel managedFields", "3", "sent again after the relabel"},
 	{"Remove v1alpha1", "3", "spec.versions is v1beta1 alone"},
 	{"Verify", "1", "the verdict is complete"},
 }

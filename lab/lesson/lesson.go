@@ -27,7 +27,8 @@ type Track struct {
 	Plural   string   // of the CRD; its group is the learner's
 	Minutes  int      // about how long it takes a person
 	Steps    []Step
-	Prose    fs.FS // one Markdown file a step and locale: STEP.LOCALE.md; the track's own is track.LOCALE.md
+	Wrong    []Diagnosis // wrong states that people get into at any step; their prose is the track's own
+	Prose    fs.FS       // one Markdown file a step and locale: STEP.LOCALE.md; the track's own is track.LOCALE.md
 	// Subject is the object to be shown where a step names no other; Named are all of which the lesson speaks, and which
 	// are therefore always observed whole.
 	Subject string
@@ -51,12 +52,14 @@ func (t *Track) Step(id string) int {
 
 // Step is one change and what it shows.
 type Step struct {
-	ID      string
-	Show    string // the object that this step is about; the track's Subject where empty
-	Actions []Action
-	Predict *Prediction
-	Checks  []Check
-	Wrong   []Diagnosis
+	ID   string
+	Show string // the object that this step is about; the track's Subject where empty
+	// ShowManagers: the step is about managedFields, so that they are shown without being asked for.
+	ShowManagers bool
+	Actions      []Action
+	Predict      *Prediction
+	Checks       []Check
+	Wrong        []Diagnosis
 	// Lasts says whether what the step left behind is still there; all later steps stand on it. Nil: nothing to undo.
 	Lasts func(*evidence.Observation) bool
 }

@@ -124,14 +124,14 @@ func (e Evidence) Total() int {
 // StoredVersions is the CRD's record, after the step.
 func (e Evidence) StoredVersions() []string { return e.After.StoredVersions() }
 
-// Refusal is the last exchange that the server refused, of the step or by hand.
-func (e Evidence) Refusal() (*evidence.Exchange, error) {
+// Refusal is the last exchange that the server refused, of the step or by hand; nil where it refused none.
+func (e Evidence) Refusal() *evidence.Exchange {
 	for _, x := range slices.Backward(e.Exchanges) {
 		if x.Refused() && (x.Actor == evidence.ByStep || x.Actor == evidence.ByHand) {
-			return &x, nil
+			return &x
 		}
 	}
-	return nil, fmt.Errorf("nothing was refused")
+	return nil
 }
 
 // Find returns the first exchange of the step, or by hand, that a function accepts; nil where there is none.

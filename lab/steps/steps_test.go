@@ -13,6 +13,16 @@ import (
 func TestNoPieceOfProseIsMissing(t *testing.T) {
 	for _, track := range steps.Tracks() {
 		files := map[string]bool{"track.en.md": true}
+		common, err := track.ReadProse("track")
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, w := range track.Wrong {
+			if !common.Has("wrong:" + w.ID) {
+				t.Errorf("%s: %q is missing", track.ID, "wrong:"+w.ID)
+			}
+		}
 		for _, step := range track.Steps {
 			p, err := track.ReadProse(step.ID)
 			if err != nil {

@@ -23,6 +23,7 @@ type alteration func(e *lesson.Evidence)
 var checks = map[string]alteration{
 	"create-v1alpha1/stored": count("v1alpha1", -1),
 	"create-v1alpha1/record": record("v1alpha1", "v1beta1"),
+	"create-v1alpha1/strict": exchanges("fieldValidation=Strict", func(x *evidence.Exchange) { x.Status = 201 }),
 	"create-v1alpha1/pruned": bytesOf("bravo", "spec", "weight", 12),
 	"create-v1alpha1/team":   managersOf("charlie", func(m *evidence.Manager) { m.Manager = "somebody" }),
 
@@ -35,7 +36,7 @@ var checks = map[string]alteration{
 
 	"deprecate-v1alpha1/deprecated":      version("v1alpha1", func(v *evidence.Version) { v.Deprecated = false }),
 	"deprecate-v1alpha1/default-warning": withoutWarning("is deprecated"),
-	"deprecate-v1alpha1/own-warning":     withoutWarning("goes with the next release"),
+	"deprecate-v1alpha1/own-warning":     withoutWarning("goes in release 2.0"),
 	"deprecate-v1alpha1/none-at-v1beta1": exchanges("/v1beta1/", func(x *evidence.Exchange) { x.Warnings = []string{"no"} }),
 	"deprecate-v1alpha1/not-blocked":     exchanges("/v1alpha1/", func(x *evidence.Exchange) { x.Status = 410 }),
 
@@ -57,9 +58,12 @@ var checks = map[string]alteration{
 	"attempt-removal/nothing-stored": count("v1alpha1", 1),
 	"attempt-removal/still-there":    noVersion("v1alpha1"),
 
-	"trim-stored-versions/wrong-accepted": exchanges("dryRun=All", func(x *evidence.Exchange) { x.Status = 422 }),
-	"trim-stored-versions/record":         record("v1alpha1", "v1beta1"),
-	"trim-stored-versions/true":           count("v1alpha1", 1),
+	"trim-stored-versions/ignored": exchanges("customresourcedefinitions", func(x *evidence.Exchange) {
+		x.Response = `{"status":{"storedVersions":["v1beta1"]}}`
+	}),
+	"trim-stored-versions/untrue-accepted": exchanges("dryRun=All", func(x *evidence.Exchange) { x.Status = 422 }),
+	"trim-stored-versions/record":          record("v1alpha1", "v1beta1"),
+	"trim-stored-versions/true":            count("v1alpha1", 1),
 
 	"stop-serving/flag":      version("v1alpha1", func(v *evidence.Version) { v.Served = true }),
 	"stop-serving/asked-old": exchanges("/v1alpha1/", func(x *evidence.Exchange) { x.Status = 200 }),

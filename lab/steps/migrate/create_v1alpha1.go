@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/crdlab/crdlab/lab/evidence"
@@ -15,7 +16,8 @@ const unknownField = "weight"
 func createOld() lesson.Step {
 	const step = "create-v1alpha1"
 	return lesson.Step{
-		ID: step,
+		ID:   step,
+		Show: bravo,
 		Actions: []lesson.Action{{
 			ID: "crd",
 			Do: func(ctx context.Context, env *lesson.Env) error {
@@ -31,6 +33,14 @@ func createOld() lesson.Step {
 			Do:      func(ctx context.Context, env *lesson.Env) error { return create(ctx, env, step, "widgets", oldVersion) },
 			Kubectl: fromManifest("kubectl apply", step, "widgets"),
 			Change:  lines("+ alpha, delta, echo  at v1alpha1"),
+		}, {
+			ID: "strict",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				return createStrictly(ctx, env, step, "unknown-field")
+			},
+			Kubectl: fromManifest("kubectl apply --dry-run=server", step, "unknown-field"), // strict is kubectl's default
+			Change:  lines("  bravo, with strict validation, as a dry run"),
+			Expect:  lesson.Expect{Refused: true, Status: http.StatusBadRequest},
 		}, {
 			ID: "unknown-field",
 			Do: func(ctx context.Context, env *lesson.Env) error {
@@ -58,6 +68,14 @@ func createOld() lesson.Step {
 		Checks: []lesson.Check{
 			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: storedAt(func(e lesson.Evidence) map[string]int { return map[string]int{oldVersion: e.Widgets} })},
 			{ID: "record", Kind: lesson.Done, Eval: record(oldVersion)},
+			{ID: "strict", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				const want = "refused where strict validation is asked for"
+				x := e.Find(func(x evidence.Exchange) bool { return sentBravo(e, x) && strings.Contains(x.Path, strictly) })
+				if x == nil {
+					return lesson.Holds(false, want, "nobody asked for it")
+				}
+				return lesson.Holds(x.Refused(), want, answer(*x))
+			}},
 			{ID: "pruned", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: pruned},
 			{ID: "team", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				want := team + " (Apply) " + e.Resource.Group + "/" + oldVersion
@@ -90,12 +108,33 @@ func orNobody(managers []string) string {
 	return strings.Join(managers, ", ")
 }
 
-// bravoSent is the request that made bravo, with the field that the schema does not know.
+// strictly is what a client adds to a request that is to be refused for a field which the schema does not know.
+const strictly = "fieldValidation=Strict"
+
+// createStrictly asks, by a dry run, what the server says to an unknown field where it is told to be strict.
+func createStrictly(ctx context.Context, env *lesson.Env, step, action string) error {
+	body, err := manifest(env, step, action)
+	if err != nil {
+		return err
+	}
+	_, raw, err := parse(string(body))
+	if err != nil {
+		return err
+	}
+	_, err = env.Client.Do(ctx, evidence.Request{Method: http.MethodPost, Path: env.Path(oldVersion, ""), ContentType: evidence.JSON, Body: raw,
+		Query: url.Values{"dryRun": {"All"}, "fieldValidation": {"Strict"}, "fieldManager": {lab}}})
+	return err
+}
+
+// sentBravo says whether an exchange sent bravo, with the field that the schema does not know.
+func sentBravo(e lesson.Evidence, x evidence.Exchange) bool {
+	return (x.Method == http.MethodPost || x.Method == http.MethodPatch) && strings.Contains(x.Body, bravo) &&
+		strings.Contains(x.Body, unknownField) && at(e, x, oldVersion)
+}
+
+// bravoSent is the request that made bravo.
 func bravoSent(e lesson.Evidence) *evidence.Exchange {
-	return e.Find(func(x evidence.Exchange) bool {
-		return (x.Method == http.MethodPost || x.Method == http.MethodPatch) && strings.Contains(x.Body, bravo) &&
-			strings.Contains(x.Body, unknownField) && at(e, x, oldVersion)
-	})
+	return e.Find(func(x evidence.Exchange) bool { return sentBravo(e, x) && !x.DryRun() })
 }
 
 // pruned checks that the field was sent, and is neither shown nor stored.

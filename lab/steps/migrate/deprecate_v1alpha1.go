@@ -46,7 +46,7 @@ func deprecateOld() lesson.Step {
 				}
 				return get(ctx, env, oldVersion, alpha)
 			},
-			Kubectl: then(patchCRD(`{"op":"add","path":"/spec/versions/0/deprecationWarning","value":"widgets: v1alpha1 goes with the next release; v1beta1 has every field of it, and spec.tier"}`),
+			Kubectl: then(patchCRD(`{"op":"add","path":"/spec/versions/0/deprecationWarning","value":"widgets: v1alpha1 goes in release 2.0; move to v1beta1, which has every field of it, and spec.tier"}`),
 				kubectl("sleep 1; kubectl get OLD alpha")),
 			Change: lines("+ spec.versions[v1alpha1].deprecationWarning  in your own words"),
 		}},

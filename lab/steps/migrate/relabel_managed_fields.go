@@ -18,8 +18,9 @@ func relabelManagedFields() lesson.Step {
 		}
 	}
 	return lesson.Step{
-		ID:   step,
-		Show: charlie,
+		ID:           step,
+		Show:         charlie,
+		ShowManagers: true,
 		Actions: []lesson.Action{{
 			ID:      "team-before",
 			Do:      applyAsTeam("team-before"),
@@ -92,7 +93,8 @@ func relabelManagedFields() lesson.Step {
 			}},
 			{ID: "no-before", Seen: func(e lesson.Evidence) bool {
 				xs := teamApplies(e)
-				return len(xs) > 0 && !xs[0].Refused()
+				relabelled := len(managersAt(e.After, e.Resource.Group+"/"+oldVersion)) == 0
+				return len(xs) > 0 && !xs[0].Refused() || len(xs) == 0 && relabelled && e.After.CRD != nil
 			}},
 		},
 		Lasts: func(o *evidence.Observation) bool {

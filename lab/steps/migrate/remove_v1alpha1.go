@@ -66,7 +66,6 @@ func removeOld() lesson.Step {
 			}},
 		},
 		Wrong: []lesson.Diagnosis{
-			{ID: "no-crd", Seen: func(e lesson.Evidence) bool { return e.After.CRD == nil || e.After.CRD.Terminating }},
 			{ID: "nobody-applied", Seen: func(e lesson.Evidence) bool {
 				return e.After.CRD != nil && e.After.Version(oldVersion) == nil && len(teamApplies(e)) == 0
 			}},

@@ -42,12 +42,12 @@ func rewriteObjects() lesson.Step {
 			{ID: "record", Kind: lesson.Invariant, Eval: record(oldVersion, newVersion)},
 		},
 		Wrong: []lesson.Diagnosis{
-			{ID: "flipped-back", Seen: func(e lesson.Evidence) bool { return e.After.StorageVersion() == oldVersion }},
-			{ID: "some-left", Seen: func(e lesson.Evidence) bool {
-				return e.After.StorageVersion() == newVersion && e.After.Stored.ByVersion[oldVersion] > 0
-			}},
 			{ID: "trimmed-early", Seen: func(e lesson.Evidence) bool {
 				return e.After.Stored.ByVersion[oldVersion] > 0 && !e.After.Lists(oldVersion)
+			}},
+			{ID: "trimmed", Seen: func(e lesson.Evidence) bool { return e.After.CRD != nil && !e.After.Lists(oldVersion) }},
+			{ID: "some-left", Seen: func(e lesson.Evidence) bool {
+				return e.After.StorageVersion() == newVersion && e.After.Stored.ByVersion[oldVersion] > 0
 			}},
 		},
 		Lasts: func(o *evidence.Observation) bool { return o.Stored.ByVersion[oldVersion] == 0 },

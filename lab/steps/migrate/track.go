@@ -46,7 +46,18 @@ func Track() *lesson.Track {
 		Minutes:  25,
 		Subject:  alpha,
 		Named:    named,
-		Prose:    prose,
+		Wrong: []lesson.Diagnosis{
+			{ID: "crd-gone", Seen: func(e lesson.Evidence) bool {
+				return e.Before.CRD != nil && (e.After.CRD == nil || e.After.CRD.Terminating)
+			}},
+			{ID: "removed-early", Seen: func(e lesson.Evidence) bool {
+				return e.After.CRD != nil && e.After.Version(oldVersion) == nil && e.StoredAt(oldVersion) > 0
+			}},
+			{ID: "flipped-back", Seen: func(e lesson.Evidence) bool {
+				return e.Before.StorageVersion() == newVersion && e.After.StorageVersion() == oldVersion
+			}},
+		},
+		Prose: prose,
 		Steps: []lesson.Step{
 			createOld(),
 			addNew(),

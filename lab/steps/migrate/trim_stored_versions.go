@@ -3,10 +3,10 @@ package migrate
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
@@ -17,16 +17,29 @@ func trimStoredVersions() lesson.Step {
 	return lesson.Step{
 		ID: "trim-stored-versions",
 		Actions: []lesson.Action{{
-			ID: "wrong-list",
-			// a list that names what is not stored, and not what is; by dry run, so that nothing comes of it
+			ID: "main-resource",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				_, err := env.Client.Do(ctx, evidence.Request{Method: http.MethodPatch, Path: statusPath(env.Resource.String()),
-					Query: url.Values{"dryRun": {"All"}, "fieldManager": {lab}}, ContentType: evidence.MergePatch,
-					Body: []byte(`{"status":{"storedVersions":["` + oldVersion + `"]}}`)})
+				_, err := env.Client.Patch(ctx, evidence.DefinitionPath(env.Resource), evidence.MergePatch, lab, listPatch(newVersion))
 				return err
 			},
-			Kubectl: kubectl(`kubectl patch crd CRD --subresource=status --type=merge --dry-run=server -p '{"status":{"storedVersions":["` + oldVersion + `"]}}'`),
-			Change:  lines("~ a dry run: storedVersions [v1alpha1], which is untrue"),
+			Kubectl: kubectl(`kubectl patch crd CRD --type=merge -p '` + string(listPatch(newVersion)) + `'`),
+			Change:  lines("  the right list, through the CRD itself"),
+		}, {
+			ID: "untrue",
+			// lists that name what is not stored, and not what is; by dry run, so that nothing comes of it
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				for _, untrue := range []string{oldVersion, neverVersion} {
+					_, err := env.Client.Do(ctx, evidence.Request{Method: http.MethodPatch, Path: statusPath(env.Resource.String()),
+						Query: url.Values{"dryRun": {"All"}, "fieldManager": {lab}}, ContentType: evidence.MergePatch, Body: listPatch(untrue)})
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			Kubectl: kubectl(`kubectl patch crd CRD --subresource=status --type=merge --dry-run=server -p '`+string(listPatch(oldVersion))+`'`,
+				`kubectl patch crd CRD --subresource=status --type=merge --dry-run=server -p '`+string(listPatch(neverVersion))+`'`),
+			Change: lines("  two untrue lists, as dry runs"),
 		}, {
 			ID: "trim",
 			Do: func(ctx context.Context, env *lesson.Env) error {
@@ -36,26 +49,32 @@ func trimStoredVersions() lesson.Step {
 				}
 				return rewrite.Trim(ctx, env.Client, env.Resource, []string{newVersion}, guard)
 			},
-			Kubectl: kubectl(`kubectl patch crd CRD --subresource=status --type=json -p '[{"op":"test","path":"/status/storedVersions","value":["` + oldVersion + `","` + newVersion + `"]},{"op":"replace","path":"/status/storedVersions","value":["` + newVersion + `"]}]'`),
+			Kubectl: kubectl(`rv=$(kubectl get crd CRD -o jsonpath='{.metadata.resourceVersion}')` + "\n" + `kubectl patch crd CRD --subresource=status --type=json -p '[{"op":"test","path":"/metadata/resourceVersion","value":"'$rv'"},{"op":"replace","path":"/status/storedVersions","value":["` + newVersion + `"]}]'`),
 			Change:  lines("- status.storedVersions  v1alpha1"),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"bytes", "spec", "nothing"},
 			Answer: func(e lesson.Evidence) (string, error) {
-				x := wrongList(e)
-				// a list that lacks the storage version, and names a version of which there are no bytes
-				return choose([]string{"bytes", "spec", "nothing"}, x != nil && x.Refused() && !lesson.HasCause(*x, "status.storedVersions[0]"),
-					x != nil && x.Refused(), x != nil)
+				stale, never := untrueList(e, oldVersion), untrueList(e, neverVersion)
+				asked := stale != nil && never != nil
+				// the one names a version of which there are no bytes, the other a version that spec.versions lacks
+				return choose([]string{"bytes", "spec", "nothing"}, asked && stale.Refused(), asked && never.Refused(), asked)
 			},
 		},
 		Checks: []lesson.Check{
-			{ID: "wrong-accepted", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				const want = "an untrue list is accepted"
-				x := wrongList(e)
-				if x == nil {
-					return lesson.Holds(false, want, "nobody asked, by dry run")
+			{ID: "ignored", Kind: lesson.Done, Eval: ignored},
+			{ID: "untrue-accepted", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				const want = "both untrue lists are accepted"
+				for _, v := range []string{oldVersion, neverVersion} {
+					x := untrueList(e, v)
+					if x == nil {
+						return lesson.Holds(false, want, "nobody asked for ["+v+"], by dry run")
+					}
+					if x.Refused() {
+						return lesson.Holds(false, want, answer(*x)+" to ["+v+"]")
+					}
 				}
-				return lesson.Holds(!x.Refused(), want, answer(*x)+" to "+x.Body)
+				return lesson.Holds(true, want, want)
 			}},
 			{ID: "record", Kind: lesson.Done, Eval: record(newVersion)},
 			{ID: "true", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
@@ -68,14 +87,10 @@ func trimStoredVersions() lesson.Step {
 			}},
 		},
 		Wrong: []lesson.Diagnosis{
-			{ID: "main-resource", Seen: func(e lesson.Evidence) bool {
-				return e.After.Lists(oldVersion) && e.Find(func(x evidence.Exchange) bool {
-					return changesCRD(e, x) && !x.Refused() && strings.Contains(x.Body, "storedVersions")
-				}) != nil
-			}},
+			{ID: "main-resource", Seen: func(e lesson.Evidence) bool { return e.After.Lists(oldVersion) && throughMain(e) != nil }},
 			{ID: "untrue", Seen: func(e lesson.Evidence) bool { return e.After.CRD != nil && !e.After.Lists(newVersion) }},
 			{ID: "no-dry-run", Seen: func(e lesson.Evidence) bool {
-				return slices.Equal(e.After.StoredVersions(), []string{newVersion}) && wrongList(e) == nil
+				return slices.Equal(e.After.StoredVersions(), []string{newVersion}) && (untrueList(e, oldVersion) == nil || untrueList(e, neverVersion) == nil)
 			}},
 		},
 		Lasts: func(o *evidence.Observation) bool { return o.CRD != nil && !o.Lists(oldVersion) },
@@ -84,16 +99,43 @@ func trimStoredVersions() lesson.Step {
 
 func statusPath(crd string) string { return evidence.DefinitionsPath + "/" + crd + "/status" }
 
-// wrongList is a dry run that asked for a list which is not what the bytes say.
-func wrongList(e lesson.Evidence) *evidence.Exchange {
+// neverVersion is a version that this CRD never had.
+const neverVersion = "v0"
+
+// listPatch declares one version as all of storedVersions.
+func listPatch(version string) []byte {
+	return []byte(`{"status":{"storedVersions":["` + version + `"]}}`)
+}
+
+// declared reads storedVersions out of a patch or a CRD.
+func declared(body string) []string {
+	var d struct {
+		Status struct{ StoredVersions []string }
+	}
+	_ = json.Unmarshal([]byte(body), &d) // what cannot be read declares nothing
+	return d.Status.StoredVersions
+}
+
+// untrueList is a dry run that declared one version, which is not the storage version, as all of storedVersions.
+func untrueList(e lesson.Evidence, version string) *evidence.Exchange {
 	return e.Find(func(x evidence.Exchange) bool {
-		if x.Method != http.MethodPatch || !x.To(statusPath(e.Resource.String())) || !x.DryRun() {
-			return false
-		}
-		var asked struct {
-			Status struct{ StoredVersions []string }
-		}
-		return json.Unmarshal([]byte(x.Body), &asked) == nil && len(asked.Status.StoredVersions) > 0 &&
-			!slices.Contains(asked.Status.StoredVersions, e.After.StorageVersion())
+		return x.Method == http.MethodPatch && x.To(statusPath(e.Resource.String())) && x.DryRun() && version != e.After.StorageVersion() &&
+			slices.Equal(declared(x.Body), []string{version})
 	})
+}
+
+// throughMain is a patch of storedVersions that went to the CRD itself, and was accepted.
+func throughMain(e lesson.Evidence) *evidence.Exchange {
+	return e.Find(func(x evidence.Exchange) bool { return changesCRD(e, x) && !x.Refused() && len(declared(x.Body)) > 0 })
+}
+
+// ignored checks that such a patch was answered with success, and with the list of before.
+func ignored(e lesson.Evidence) lesson.Outcome {
+	const want = "accepted, and storedVersions as before"
+	x := throughMain(e)
+	if x == nil {
+		return lesson.Holds(false, want, "nobody tried")
+	}
+	got := declared(x.Response)
+	return lesson.Holds(!x.Refused() && slices.Equal(got, e.Before.StoredVersions()), want, fmt.Sprintf("%s, and storedVersions %v", answer(*x), got))
 }
