@@ -367,3 +367,40 @@ func TestWithoutTheBytesTheRunIsUnknown(t *testing.T) {
 		t.Errorf("the run: %s, %d checks were skipped", state.Result(), skipped)
 	}
 }
+
+// TestTheWorstAccidentHasAWayBack removes a version while objects are stored at it. The lab names it, a step that fails for
+// it stays open, and completes by itself once the way back has been gone.
+func TestTheWorstAccidentHasAWayBack(t *testing.T) {
+	t.Parallel()
+	b := open(t, lab.Options{})
+	b.to("switch-storage")
+	resource := b.State().Resource
+	definition := evidence.DefinitionPath(resource)
+	b.hand.send(http.MethodPatch, definition+"/status", evidence.MergePatch, `{"status":{"storedVersions":["v1beta1"]}}`)
+	b.hand.send(http.MethodPatch, definition, evidence.JSONPatch, `[{"op":"remove","path":"/spec/versions/0"}]`)
+	named := func(s *lab.State) bool {
+		hints := s.Steps[s.Current].Hints
+		return len(hints) == 1 && strings.Contains(hints[0], "served: false")
+	}
+	b.until("the accident is named, and nothing else", named)
+	b.until("alpha cannot be read", func(s *lab.State) bool { return s.Live.Object("alpha").View("v1beta1").Status >= 500 })
+	if err := b.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := b.State()
+	if now := s.Steps[s.Current]; now.Result != lesson.Failed || now.Err == nil || !named(s) {
+		t.Fatalf("a rewrite of what cannot be read %s: %v, hints %q", now.Result, now.Err, now.Hints)
+	}
+
+	b.hand.send(http.MethodPatch, definition, evidence.JSONPatch, `[{"op":"add","path":"/spec/versions/0","value":{"name":"v1alpha1","served":true,"storage":false,
+		"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"},"color":{"type":"string"}}}}}}}}]`)
+	b.hand.send(http.MethodPatch, definition+"/status", evidence.MergePatch, `{"status":{"storedVersions":["v1alpha1","v1beta1"]}}`)
+	b.until("alpha can be read again", func(s *lab.State) bool { return s.Live.Object("alpha").View("v1beta1").Status == http.StatusOK })
+	for _, name := range []string{"alpha", "bravo", "charlie", "delta", "echo"} {
+		b.hand.send(http.MethodPatch, evidence.ObjectPath(resource, "v1beta1", "crdlab", name), evidence.MergePatch, `{}`)
+	}
+	s = b.until("the step completes by itself", func(s *lab.State) bool { return s.Steps[s.Current].Result == lesson.Passed })
+	if now := s.Steps[s.Current]; !now.ByHand || now.Err != nil || len(now.Hints) > 0 {
+		t.Errorf("by hand %v, error %v, hints %q", now.ByHand, now.Err, now.Hints)
+	}
+}
