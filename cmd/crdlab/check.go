@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -18,7 +19,7 @@ import (
 	"github.com/crdlab/crdlab/lab/verdict"
 )
 
-// checkFlags say where a CRD is, and what is to go of it.
+// checkFlags say where a CRD is, and which versions of it are to be dropped.
 type checkFlags struct {
 	kubeconfig, context string
 	drop                []string
@@ -35,7 +36,9 @@ func (a *app) check() *cobra.Command {
 			"bytes cannot be read, the answer is unknown at best. Exit code 0: complete;\n" +
 			"1: incomplete; 3: unknown; 2: it could not be looked at.\n\n" +
 			"A cluster must be named, with --kubeconfig or with --context of your own\n" +
-			"kubeconfig. With the kubeconfig of crdlab serve the bytes are read.",
+			"kubeconfig. With the kubeconfig of crdlab serve the bytes are read.\n\n" +
+			"Without --drop it asks of the migration to the newest version, as Kubernetes\n" +
+			"orders them, that is served or stored at; all others are to be dropped.",
 		Example: "crdlab check widgets.lab.example.com --kubeconfig /tmp/kubeconfig",
 		Args:    arguments(1, 1, "the name of a CRD"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -46,10 +49,18 @@ func (a *app) check() *cobra.Command {
 			if f.kubeconfig == "" && f.context == "" {
 				return usage("no cluster is named; give --kubeconfig FILE or --context NAME")
 			}
+			if c.Flags().Changed("drop") && len(f.drop) == 0 {
+				return usage("--drop names no version; give one, for example --drop v1alpha1")
+			}
+			for _, v := range f.drop {
+				if wrong := validation.IsDNS1035Label(v); len(wrong) > 0 {
+					return usage("--drop %q is no name of a version; give one as it stands in spec.versions, for example v1alpha1", v)
+				}
+			}
 			return a.checkCRD(c.Context(), storage.Resource{Group: group, Plural: plural}, f)
 		},
 	}
-	c.Flags().StringSliceVar(&f.drop, "drop", nil, "a version that is to go; may be repeated (default: all but the storage version)")
+	c.Flags().StringSliceVar(&f.drop, "drop", nil, "a version to be dropped; may be repeated (default: all but the newest)")
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig of the cluster")
 	c.Flags().StringVar(&f.context, "context", "", "a context of the kubeconfig; without --kubeconfig, of your own")
 	outputFlag(c, &f.format, formatText, formatJSON)

@@ -197,6 +197,36 @@ func TestSignalsEndARun(t *testing.T) {
 	}
 }
 
+// Who interrupts a run is told how far it came, and not that a step failed.
+func TestAnInterruptedRunHasNotFailed(t *testing.T) {
+	cmd, state := command(t, "run", "migrate", "--widgets", "20000")
+	told := filepath.Join(t.TempDir(), "told")
+	out, err := os.Create(told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := await(told, "crdlab migrate"); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // its code is what is looked at
+	text, err := os.ReadFile(told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := cmd.ProcessState.ExitCode(); code != report.ExitInterrupted || !bytes.Contains(text, []byte("○ interrupted · 0 steps passed, 11 not run\n")) || bytes.Contains(text, []byte("failed")) {
+		t.Errorf("exit code %d:\n%s", code, text)
+	}
+	isGone(t, state)
+}
+
 // serve ends well by either signal; by the end of its process its kubeconfig is gone.
 func TestSignalsEndServe(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {

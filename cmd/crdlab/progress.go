@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/report"
 )
 
 // progress is one line on standard error that says what a run is busy with, where that is a terminal. Whatever else is
@@ -50,7 +51,7 @@ func (p *progress) follow(s *lab.Session) {
 func doing(s *lab.State) string {
 	out := s.Doing
 	if p := s.Progress; p != nil && p.Total > 0 {
-		out += fmt.Sprintf(": %d of %d, %.0f/s", p.Done, p.Total, p.Rate)
+		out += fmt.Sprintf(": %s of %s, %s/s", report.Number(p.Done), report.Number(p.Total), report.Number(int(p.Rate)))
 	}
 	return out
 }

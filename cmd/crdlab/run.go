@@ -91,23 +91,24 @@ func (a *app) runTrack(ctx context.Context, track *lesson.Track, f runFlags) (er
 	return done(report.ExitCode(report.Result(s.State(), f.until)))
 }
 
-// tellRun runs the steps and writes what was seen. A run that breaks off is told as far as it came.
+// tellRun runs the steps and writes what was seen. A run that breaks off is told as far as it came; of one that was
+// interrupted, the step that was under way has not failed.
 func (a *app) tellRun(ctx context.Context, s *lab.Session, f runFlags, progress *progress) error {
 	switch f.format {
 	case formatJSON:
 		failure := lab.Run(ctx, s, f.until, func(*lab.Step) {})
 		progress.end()
-		return errors.Join(report.WriteJSON(a.out, report.NewRun(s.State(), f.until)), failure)
+		return errors.Join(report.WriteJSON(a.out, report.NewRun(asItCame(ctx, s), f.until)), failure)
 	case formatMarkdown:
 		failure := lab.Run(ctx, s, f.until, func(*lab.Step) {})
 		progress.end()
-		return errors.Join(report.Markdown(a.out, s.State(), f.until), failure)
+		return errors.Join(report.Markdown(a.out, asItCame(ctx, s), f.until), failure)
 	}
-	ctx, stop := context.WithCancelCause(ctx)
+	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	text := a.text()
 	told := progress.hide(func() error { return text.Begin(s.State()) })
-	failure := lab.Run(ctx, s, f.until, func(step *lab.Step) {
+	failure := lab.Run(reading, s, f.until, func(step *lab.Step) {
 		if told == nil {
 			told = progress.hide(func() error { return text.Step(s.State(), step) })
 		}
@@ -116,8 +117,20 @@ func (a *app) tellRun(ctx context.Context, s *lab.Session, f runFlags, progress 
 		}
 	})
 	progress.end()
-	if told == nil {
+	switch {
+	case told != nil:
+	case failure != nil && ctx.Err() != nil:
+		told = text.Interrupted(s.State())
+	default:
 		told = text.End(s.State(), f.until)
 	}
 	return errors.Join(told, failure)
+}
+
+// asItCame is the state of a session whose run has ended.
+func asItCame(ctx context.Context, s *lab.Session) *lab.State {
+	if ctx.Err() != nil {
+		return report.Interrupted(s.State())
+	}
+	return s.State()
 }

@@ -96,7 +96,8 @@ func (e Expect) Met(xs []evidence.Exchange) error {
 	if !e.Refused {
 		for _, x := range own {
 			if x.Refused() || x.Status == 0 {
-				return fmt.Errorf("%s %s: the server answered %d %s: %s", x.Method, x.Path, x.Status, x.Reason, x.Message)
+				answer := strings.TrimSpace(fmt.Sprintf("%d %s", x.Status, x.Reason)) // not every answer has a reason
+				return fmt.Errorf("%s %s: the server answered %s: %s", x.Method, x.Path, answer, x.Message)
 			}
 		}
 		return nil

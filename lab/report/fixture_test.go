@@ -135,12 +135,18 @@ func failedStep() *lab.Step {
 		Before: settled(), After: settled(), Took: 1200 * time.Millisecond}
 }
 
+const longCommand = "kubectl get widgets.v1beta1.lab.example.com --all-namespaces -o yaml | kubectl patch -f - --type=merge -p '{}' | tee log"
+
 func fixtureVerdict() *verdict.Verdict {
-	return &verdict.Verdict{CRD: "widgets.lab.example.com", Drop: []string{"v1alpha1"}, Verdict: verdict.Incomplete, At: "2026-05-01T12:00:00Z",
+	return &verdict.Verdict{CRD: "widgets.lab.example.com", Drop: []string{"v1alpha1"}, Target: "v1beta1", Verdict: verdict.Incomplete,
+		Summary: "the migration away from v1alpha1 is not complete", At: "2026-05-01T12:00:00Z",
 		CRDUID: "4f1c", CRDGeneration: 4, Revision: 21, Findings: []verdict.Finding{
 			{ID: "storage-version", Result: verdict.Pass, Summary: "v1beta1 is the storage version", Remedy: "nothing to do"},
 			{ID: "stored-objects", Result: verdict.Fail, Summary: "5 of 6 objects are stored at v1alpha1", Evidence: []string{"crdlab/alpha", "crdlab/bravo"},
-				Remedy: "make the API server write them again at v1beta1: kubectl patch with an empty merge patch, object by object"},
+				Remedy: longCommand},
+			{ID: "stored-versions", Result: verdict.Fail, Summary: "status.storedVersions is [v1alpha1 v1beta1]", Evidence: []string{"it lists v1alpha1"},
+				Remedy: "make the API server write the stored objects again before anything is taken out of the record"},
+			{ID: "served", Result: verdict.Warn, Summary: "v1alpha1 is served", Remedy: "# first see who still asks for it, in the server's log of requests; then stop serving it\nkubectl patch crd widgets.lab.example.com"},
 			{ID: "owner-references", Result: verdict.Warn, Summary: "one object is owned through v1alpha1", Evidence: []string{"crdlab/charlie"}},
 			{ID: "round-trip", Result: verdict.Unclear, Summary: "not tried: the server refuses dry runs"},
 		}}

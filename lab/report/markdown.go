@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,7 +153,7 @@ func exchangeRow(action string, r request) []string {
 	what := r.Method + " " + fenced(parsePath(r.Path).short())
 	note := how(r.Exchange)
 	if r.more > 0 {
-		note = strings.TrimPrefix(note+fmt.Sprintf(", and %d more", r.more), ", ")
+		note = strings.TrimPrefix(note+", and "+Number(r.more)+" more", ", ")
 	}
 	var said []string
 	for _, w := range r.Warnings {
@@ -194,7 +195,7 @@ func (m *page) seen(s *lab.State, step *lab.Step) {
 		}
 		objects := "cannot be read"
 		if o.Stored.Access {
-			objects = fmt.Sprint(o.Stored.ByVersion[v.Name])
+			objects = Number(o.Stored.ByVersion[v.Name])
 		}
 		rows = append(rows, []string{v.Name, flags(v), listed, objects})
 	}
@@ -288,7 +289,7 @@ func (m *page) checks(step *lab.Step) {
 func MarkdownVerdict(out io.Writer, v *verdict.Verdict) error {
 	m := &page{out: out}
 	m.line("# %s: %s", v.CRD, v.Verdict)
-	m.text(question(v) + ".")
+	m.text(v.Summary + ".")
 	m.findings(v)
 	m.text(basis(v))
 	return m.err
@@ -296,10 +297,19 @@ func MarkdownVerdict(out io.Writer, v *verdict.Verdict) error {
 
 func (m *page) findings(v *verdict.Verdict) {
 	var rows [][]string
+	var scripts []string
 	for _, f := range v.Findings {
-		rows = append(rows, []string{plainMark(string(f.Result)), f.ID, f.Summary, strings.Join(told(f.Evidence), "; "), f.Remedy})
+		remedy := f.Remedy
+		if slices.ContainsFunc(strings.Split(f.Remedy, "\n"), verdict.IsCommand) {
+			remedy = "see below"
+			scripts = append(scripts, "# "+f.ID+"\n"+f.Remedy)
+		}
+		rows = append(rows, []string{plainMark(string(f.Result)), f.ID, f.Summary, strings.Join(told(f.Evidence), "; "), remedy})
 	}
 	m.table([]string{"", "finding", "summary", "evidence", "remedy"}, rows)
+	if len(scripts) > 0 {
+		m.text("```sh\n" + strings.Join(scripts, "\n\n") + "\n```")
+	}
 }
 
 // plainMark is the sign of a result.

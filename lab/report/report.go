@@ -6,7 +6,7 @@
 package report
 
 import (
-	"fmt"
+	"slices"
 
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/lesson"
@@ -62,6 +62,21 @@ func Result(s *lab.State, until string) lesson.Result {
 	return result
 }
 
+// Interrupted is the state of a run that was interrupted, as it is to be told: the step that was under way has not
+// failed, it was not brought to its end.
+func Interrupted(s *lab.State) *lab.State {
+	told := *s
+	told.Steps = slices.Clone(s.Steps)
+	for i, step := range told.Steps {
+		if step.Err != nil && step.Phase != lab.Applied {
+			broken := *step
+			broken.Err = nil
+			told.Steps[i] = &broken
+		}
+	}
+	return &told
+}
+
 // stepResult is passed, failed or skipped: a step that was not applied was skipped.
 func stepResult(s *lab.Step) lesson.Result {
 	switch {
@@ -103,7 +118,7 @@ func tally(s *lab.State) string {
 		what string
 	}{{failed, "failed"}, {unknown, "with checks that could not be made"}, {left, "not run"}} {
 		if part.n > 0 {
-			told += fmt.Sprintf(", %d %s", part.n, part.what)
+			told += ", " + Number(part.n) + " " + part.what
 		}
 	}
 	return told

@@ -15,6 +15,7 @@ import (
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/rewrite"
 	"github.com/crdlab/crdlab/lab/verdict"
 )
 
@@ -84,6 +85,28 @@ func TestVerdictText(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.RequireEqual(t, out.String())
+}
+
+// A command can be copied as it stands; all else keeps its width.
+func TestCommandsStayWhole(t *testing.T) {
+	for _, width := range []int{60, 80, 100} {
+		var out bytes.Buffer
+		if err := NewText(&out, width, true).Verdict(fixtureVerdict()); err != nil {
+			t.Fatal(err)
+		}
+		whole := false
+		for l := range strings.Lines(ansi.Strip(out.String())) {
+			l = strings.TrimSuffix(l, "\n")
+			if strings.TrimSpace(l) == longCommand {
+				whole = true
+			} else if ansi.StringWidth(l) > width {
+				t.Errorf("at %d columns this line has %d: %q", width, ansi.StringWidth(l), l)
+			}
+		}
+		if !whole {
+			t.Errorf("at %d columns the command is broken:\n%s", width, out.String())
+		}
+	}
 }
 
 func TestVerdictJSON(t *testing.T) {
@@ -185,6 +208,49 @@ func TestManyRequestsAreFolded(t *testing.T) {
 	}
 }
 
+// Who interrupts a run is not told that the step that was under way has failed.
+func TestAnInterruptedRun(t *testing.T) {
+	s := fixture()
+	s.Steps[2].Phase, s.Steps[2].Result, s.Steps[2].Took = lab.Ready, "", 0
+	var out bytes.Buffer
+	if err := NewText(&out, 80, false).Interrupted(s); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(out.String()[strings.LastIndex(out.String(), "─")+len("─"):]); got != "○ interrupted · 2 steps passed, 2 not run · 330 ms" {
+		t.Errorf("%q", got)
+	}
+	if r := Result(Interrupted(s), ""); r != lesson.Unknown {
+		t.Errorf("its result is %s", r)
+	}
+	if Result(s, "") != lesson.Failed {
+		t.Error("the state that it was made of has changed")
+	}
+	s.Steps[1].Result = lesson.Failed
+	if r := Result(Interrupted(s), ""); r != lesson.Failed {
+		t.Errorf("a step before it failed, and the result is %s", r)
+	}
+}
+
+func TestThousandsStandApart(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		if got := Number(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+	s := fixture()
+	for _, step := range s.Steps[:3] {
+		step.After.Stored.ByVersion["v1beta1"], step.After.Stored.Total = 12345, 12350
+	}
+	s.Steps[1].Rewrite = &rewrite.Result{Target: "v1beta1", Written: 2000}
+	s.Steps[0].After.Object("alpha").Stored.Size = 1458
+	text := tell(t, s, 80, false)
+	for _, want := range []string{" 12,345\n", "2,000 written at v1beta1", "1,458, was 458"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+}
+
 // A reader that has gone (| head) is an error of Text, so that the run can end.
 func TestTextSaysThatNobodyReads(t *testing.T) {
 	r, w, err := os.Pipe()
@@ -211,4 +277,17 @@ func TestTracks(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.RequireEqual(t, out.String())
+}
+
+func TestFlagsStayWhole(t *testing.T) {
+	for width := 16; width < 40; width++ {
+		for _, l := range wrap("it is asked with the flag --drop of the command", width) {
+			if strings.HasSuffix(l, "-") || strings.HasPrefix(l, "drop") {
+				t.Errorf("at %d columns: %q", width, l)
+			}
+		}
+	}
+	if got := wrap("--drop v1", 20); len(got) != 1 || got[0] != "--drop v1" {
+		t.Errorf("%q", got)
+	}
 }

@@ -243,7 +243,7 @@ func newSheet(before *evidence.Observation, o *evidence.Object, order []string) 
 			s.refused = append(s.refused, v+": "+firstLine(view.Message))
 		}
 	}
-	size := sheetRow{name: "size", cells: make([]string, len(s.columns))}
+	size := sheetRow{name: "bytes", cells: make([]string, len(s.columns))}
 	if o.Stored != nil {
 		s.columns = append(s.columns, stored)
 		answer.cells = append(answer.cells, "")
@@ -271,20 +271,19 @@ func newSheet(before *evidence.Observation, o *evidence.Object, order []string) 
 
 // addStored fills the column of the stored value in, with what it was before where that is known.
 func addStored(api, revision, size *sheetRow, was, o *evidence.Object) {
-	add := func(row *sheetRow, now, then string) {
-		if then != "" && !strings.HasSuffix(now, then) {
+	add := func(row *sheetRow, what, now, then string) {
+		if then != "" && then != now {
 			now += ", was " + then
 		}
-		row.cells = append(row.cells, now)
+		row.cells = append(row.cells, what+now)
 	}
 	var version, mod, length string
 	if was != nil && was.Stored != nil {
-		version, mod, length = was.StoredVersion(), fmt.Sprint(was.Stored.ModRevision), fmt.Sprint(was.Stored.Size)
+		version, mod, length = was.StoredVersion(), fmt.Sprint(was.Stored.ModRevision), Number(was.Stored.Size)
 	}
-	add(api, o.StoredVersion(), version)
-	add(revision, "mod revision "+fmt.Sprint(o.Stored.ModRevision), mod)
-	add(size, fmt.Sprint(o.Stored.Size), length)
-	size.cells[len(size.cells)-1] += " bytes"
+	add(api, "", o.StoredVersion(), version)
+	add(revision, "mod revision ", fmt.Sprint(o.Stored.ModRevision), mod)
+	add(size, "", Number(o.Stored.Size), length)
 }
 
 // field is a field of a view as it is shown, the version alone of an apiVersion; empty where the view is an error.
@@ -322,16 +321,16 @@ func managers(before *evidence.Observation, o *evidence.Object) string {
 
 // rewritten sums a rewrite up.
 func rewritten(r *rewrite.Result) string {
-	out := []string{fmt.Sprintf("%d written at %s", r.Written, r.Target)}
+	out := []string{Number(r.Written) + " written at " + r.Target}
 	for _, part := range []struct {
 		n    int
 		what string
 	}{{r.Unchanged, "needed no write"}, {r.Relabelled, "relabelled"}, {r.Gone, "deleted meanwhile"}, {r.Conflicts, "conflicts met"}} {
 		if part.n > 0 {
-			out = append(out, fmt.Sprintf("%d %s", part.n, part.what))
+			out = append(out, Number(part.n)+" "+part.what)
 		}
 	}
-	return strings.Join(append(out, fmt.Sprintf("%d failed", len(r.Failures))), ", ")
+	return strings.Join(append(out, Number(len(r.Failures))+" failed"), ", ")
 }
 
 // inOrder sorts names as they stand in order; those that do not come last, by name.

@@ -97,9 +97,12 @@ func (s style) mark(result string) string {
 	return s.ink(faint, "○") // skipped
 }
 
-// wrap breaks a text, which may carry colours, into lines of at most width cells. A word that is longer is broken.
+// wrap breaks a text, which may carry colours, into lines of at most width cells. A word that is longer is broken; a flag
+// is not torn off its hyphens.
 func wrap(text string, width int) []string {
-	return strings.Split(ansi.Wrap(text, max(width, 16), ""), "\n")
+	const flag, whole = " --", " \u2011\u2011" // hyphens at which no line ends
+	broken := ansi.Wrap(strings.ReplaceAll(text, flag, whole), max(width, 16), "")
+	return strings.Split(strings.ReplaceAll(broken, "\u2011", "-"), "\n")
 }
 
 // fill pads a text, which may carry colours, to a width.

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,14 +65,26 @@ func (t *Text) Step(s *lab.State, step *lab.Step) error {
 
 // End tells how the run went that was to end at a step, or at the track's end where until is empty.
 func (t *Text) End(s *lab.State, until string) error {
-	result := Result(s, until)
+	return t.ended(string(Result(s, until)), s)
+}
+
+// Interrupted tells how far a run came that was interrupted.
+func (t *Text) Interrupted(s *lab.State) error {
+	return t.ended("interrupted", Interrupted(s))
+}
+
+func (t *Text) ended(result string, s *lab.State) error {
+	told := " · " + tally(s)
 	var took time.Duration
 	for _, step := range s.Steps {
 		took += step.Took
 	}
+	if took > 0 {
+		told += " · " + seconds(took)
+	}
 	t.line("")
 	t.line(t.ink(faint, strings.Repeat("─", t.width)))
-	t.line(t.mark(string(result)) + " " + t.ink(bold, string(result)) + t.ink(faint, " · "+tally(s)+" · "+seconds(took)))
+	t.line(t.mark(result) + " " + t.ink(bold, result) + t.ink(faint, told))
 	return t.err
 }
 
@@ -132,7 +145,7 @@ func (t *Text) request(rows *rows, r request) {
 	note = strings.TrimSuffix(note, ", ")
 	took := fmt.Sprintf("%.1f ms", r.DurationMS)
 	if r.more > 0 {
-		took = fmt.Sprintf("and %d more", r.more)
+		took = "and " + Number(r.more) + " more"
 	}
 	room := rows.width - len("422 DELETE  ") - len(took) - 1
 	short := shorten(parsePath(r.Path).short(), room)
@@ -223,7 +236,7 @@ func (t *Text) counted(rows *rows, o *evidence.Observation, order []string) {
 		if p := t.place(c.version); p >= 0 {
 			bar = t.ink(hues[p%len(hues)], bar)
 		}
-		rows.named(when(i == 0, "stored"), fill(t.version(c.version), t.nameWidth())+"  "+bar+" "+fmt.Sprint(c.objects))
+		rows.named(when(i == 0, "stored"), fill(t.version(c.version), t.nameWidth())+"  "+bar+" "+Number(c.objects))
 	}
 }
 
@@ -421,7 +434,16 @@ func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return Number(n) + " " + what + "s"
+}
+
+// Number writes a count for people, with its thousands apart.
+func Number(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // seconds is a duration as it is shown.

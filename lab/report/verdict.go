@@ -14,7 +14,9 @@ const maxEvidence = 12
 func (t *Text) Verdict(v *verdict.Verdict) error {
 	t.ends(t.ink(bold, v.CRD), t.mark(string(v.Verdict))+" "+t.ink(bold, string(v.Verdict)))
 	t.line(t.ink(faint, strings.Repeat("─", t.width)))
-	t.line(question(v))
+	for _, l := range wrap(v.Summary, t.width) {
+		t.line(l)
+	}
 	t.line("")
 	t.findings(v, "")
 	t.line("")
@@ -22,21 +24,6 @@ func (t *Text) Verdict(v *verdict.Verdict) error {
 		t.line(l)
 	}
 	return t.err
-}
-
-// question is what a verdict answers, with the answer.
-func question(v *verdict.Verdict) string {
-	what := "the migration"
-	if len(v.Drop) > 0 {
-		what = "the migration away from " + strings.Join(v.Drop, ", ")
-	}
-	switch v.Verdict {
-	case verdict.Complete:
-		return what + " is complete"
-	case verdict.Incomplete:
-		return what + " is not complete"
-	}
-	return "cannot tell whether " + what + " is complete"
 }
 
 // basis says of which state of the cluster a verdict speaks.
@@ -67,11 +54,25 @@ func (t *Text) findings(v *verdict.Verdict, indent string) {
 				t.line(indent + hang + "  " + l)
 			}
 		}
-		if f.Remedy == "" || f.Result == verdict.Pass {
+		if f.Result != verdict.Pass {
+			t.remedy(f.Remedy, indent, hang)
+		}
+	}
+}
+
+// remedy tells what to do. A command stands whole on a line of its own, so that it can be copied.
+func (t *Text) remedy(remedy, indent, hang string) {
+	if verdict.IsCommand(remedy) {
+		remedy = "run\n" + remedy
+	}
+	for l := range strings.Lines(remedy) {
+		l = strings.TrimRight(l, "\n")
+		if verdict.IsCommand(l) {
+			t.line(indent + "    " + l)
 			continue
 		}
 		arrow := "→ "
-		for _, l := range wrap(f.Remedy, width-2) {
+		for _, l := range wrap(strings.TrimPrefix(l, "# "), t.width-len(indent)-len(hang)-2) {
 			t.line(indent + hang + t.ink(bold, arrow) + l)
 			arrow = "  "
 		}
@@ -83,5 +84,5 @@ func told(lines []string) []string {
 	if len(lines) <= maxEvidence {
 		return lines
 	}
-	return append(lines[:maxEvidence:maxEvidence], fmt.Sprintf("… and %d more (all of them with -o json)", len(lines)-maxEvidence))
+	return append(lines[:maxEvidence:maxEvidence], fmt.Sprintf("… and %s more (all of them with -o json)", Number(len(lines)-maxEvidence)))
 }

@@ -133,7 +133,7 @@ func refusedLoss(loss *Loss, resp *evidence.Response) *Loss {
 	if resp == nil || absent(resp) {
 		return nil
 	}
-	loss.Refused = strconv.Itoa(resp.Status) + " " + resp.Reason + ": " + resp.Message
+	loss.Refused = strings.TrimSpace(strconv.Itoa(resp.Status)+" "+resp.Reason) + ": " + resp.Message
 	return loss
 }
 

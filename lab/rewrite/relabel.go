@@ -281,7 +281,7 @@ func (w *work) readAgain(ctx context.Context, it *item) (*evidence.Response, err
 		Path: evidence.ObjectPath(w.r.Resource, w.result.Target, it.namespace, it.name)})
 }
 
-// oldEntry is an entry that still names a version that goes; nil where there is none.
+// oldEntry is an entry that still names a version to be dropped; nil where there is none.
 func oldEntry(m *Metadata, from []string) *Entry {
 	for i := range m.ManagedFields {
 		if slices.Contains(from, m.ManagedFields[i].Version()) {

@@ -12,13 +12,13 @@ import (
 // conversion: what is stored at one version must come through to the other whole.
 func (l *look) conversion() Finding {
 	f := Finding{ID: Conversion, Result: Pass}
-	if lost := l.unconvertible(); lost != nil {
-		f.Result, f.Summary, f.Evidence = Fail, "objects are stored at a version that is not in spec.versions: they cannot be read", lost
-		f.Remedy = "add that version to spec.versions again, with served: false, and rewrite the objects"
+	if lost := l.lost(); len(lost) > 0 {
+		f.Result, f.Summary = Fail, "nothing converts what is stored at "+list(lost)+", which spec.versions lacks"
+		f.Remedy = asFor(StoredObjects)
 		return f
 	}
 	if !slices.ContainsFunc(l.drop, func(v string) bool { return l.version(v) != nil }) {
-		f.Summary = "nothing is left to convert: the versions that go are not in spec.versions"
+		f.Summary = "nothing is left to convert: the versions to be dropped are not in spec.versions"
 		return f
 	}
 	if c := l.crd.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
@@ -27,11 +27,11 @@ func (l *look) conversion() Finding {
 	return l.none(f)
 }
 
-// unconvertible are the stored versions that spec.versions does not have.
-func (l *look) unconvertible() (out []string) {
+// lost are the stored versions that spec.versions lacks: they were removed too early.
+func (l *look) lost() (out []string) {
 	for _, v := range slices.Sorted(maps.Keys(l.survey.stored)) {
 		if l.version(v) == nil {
-			out = append(out, fmt.Sprintf("%s: %s stored", v, count(l.survey.stored[v].count, "object")))
+			out = append(out, v)
 		}
 	}
 	return out
@@ -51,7 +51,7 @@ func (l *look) webhook(f Finding) Finding {
 	}
 	switch {
 	case f.Result == Fail:
-		f.Summary, f.Remedy = "strategy Webhook: it does not convert every object", "mend the webhook, or the object that it cannot convert"
+		f.Summary, f.Remedy = "strategy Webhook: it does not convert every object", "fix the webhook, or the object that it cannot convert"
 	case len(f.Evidence) == 0:
 		f.Result, f.Summary = Warn, "strategy Webhook: there is no object to try it with"
 	}
@@ -60,15 +60,15 @@ func (l *look) webhook(f Finding) Finding {
 
 // none compares the schemas: strategy None changes the apiVersion alone, and what the other schema lacks is dropped.
 func (l *look) none(f Finding) Finding {
-	f.Summary = "strategy None: no field exists at a version that goes alone"
+	f.Summary = "strategy None: no field exists at a version to be dropped alone"
 	for _, name := range l.drop {
-		old, kept := l.version(name), l.version(l.storage)
+		old, kept := l.version(name), l.version(l.target)
 		if old == nil || kept == nil || old == kept {
 			continue
 		}
 		at := l.survey.stored[name]
 		for _, path := range missing(old, kept) {
-			f.Evidence = append(f.Evidence, fmt.Sprintf("%s is not at %s: what %s holds there is lost with the next write", path, l.storage, name))
+			f.Evidence = append(f.Evidence, fmt.Sprintf("%s is not at %s: what %s holds there is lost with the next write", path, l.target, name))
 			if at != nil && at.count > 0 {
 				f.Result = Fail
 			} else if f.Result == Pass && (old.Served || !l.survey.access) {
@@ -87,11 +87,11 @@ func (l *look) none(f Finding) Finding {
 	}
 	switch f.Result {
 	case Fail:
-		f.Summary = "strategy None: objects are stored at a version with fields that " + l.storage + " lacks"
-		f.Remedy = "add these fields to " + l.storage + ", or convert them by a webhook, before anything is rewritten"
+		f.Summary = "strategy None: objects are stored at a version with fields that " + l.target + " lacks"
+		f.Remedy = "add these fields to " + l.target + ", or convert them by a webhook, before anything is rewritten"
 	case Warn:
 		f.Summary = "strategy None: the schemas differ, and a write through one version drops what it does not know"
-		f.Remedy = "stop serving the version that goes as soon as its clients are gone"
+		f.Remedy = "stop serving the version to be dropped as soon as its clients are gone"
 	}
 	return f
 }

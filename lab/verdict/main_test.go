@@ -83,6 +83,7 @@ type scene struct {
 	log      *evidence.Log
 	storage  storage.Reader
 	resource storage.Resource
+	where    string // the namespace of the widgets
 }
 
 var scenes atomic.Int32
@@ -90,7 +91,13 @@ var scenes atomic.Int32
 // newScene creates the CRD, and waits until it serves.
 func newScene(t testing.TB) *scene {
 	t.Helper()
-	s := &scene{TB: t, log: evidence.NewLog()}
+	return newSceneOf(t, widgets, namespace)
+}
+
+// newSceneOf makes a scene of another CRD, with widgets in a namespace, or in none.
+func newSceneOf(t testing.TB, definition, where string) *scene {
+	t.Helper()
+	s := &scene{TB: t, log: evidence.NewLog(), where: where}
 	s.resource = storage.Resource{Group: fmt.Sprintf("scene%d.example.com", scenes.Add(1)), Plural: "widgets"}
 	client, err := evidence.NewClient(server.Config(), s.log)
 	s.must(err)
@@ -100,7 +107,7 @@ func newScene(t testing.TB) *scene {
 	s.must(err)
 	t.Cleanup(func() { reader.Close() })
 	s.storage = reader
-	crd, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(widgets, "GROUP", s.resource.Group)))
+	crd, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(definition, "GROUP", s.resource.Group)))
 	s.must(err)
 	s.accepted(s.client.Create(t.Context(), evidence.DefinitionsPath, "", crd))
 	s.until("both versions are served", func() bool {
@@ -110,7 +117,7 @@ func newScene(t testing.TB) *scene {
 }
 
 func (s *scene) rewriter() *rewrite.Rewriter {
-	return &rewrite.Rewriter{Client: s.client, Storage: s.storage, Resource: s.resource, Namespace: namespace}
+	return &rewrite.Rewriter{Client: s.client, Storage: s.storage, Resource: s.resource, Namespace: s.where}
 }
 
 func (s *scene) must(err error) {
@@ -139,9 +146,9 @@ func (s *scene) until(what string, holds func() bool) {
 
 func (s *scene) path(version, name string) string {
 	if name == "" {
-		return evidence.CollectionPath(s.resource, version, namespace)
+		return evidence.CollectionPath(s.resource, version, s.where)
 	}
-	return evidence.ObjectPath(s.resource, version, namespace, name)
+	return evidence.ObjectPath(s.resource, version, s.where, name)
 }
 
 func (s *scene) get(version, name string) *evidence.Response {
@@ -184,6 +191,7 @@ func (s *scene) patchCRD(patch string) {
 const (
 	storeBeta = `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`
 	serveNot  = `[{"op":"replace","path":"/spec/versions/0/served","value":false}]`
+	serveNone = `[{"op":"replace","path":"/spec/versions/1/served","value":false}]`
 	removeOld = `[{"op":"remove","path":"/spec/versions/0"}]`
 )
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -94,7 +96,7 @@ type refusal struct {
 }
 
 func (r refusal) String() string {
-	return fmt.Sprintf("%s: %d %s: %s", r.object, r.status, r.reason, r.message)
+	return fmt.Sprintf("%s: %s: %s", r.object, strings.TrimSpace(fmt.Sprintf("%d %s", r.status, r.reason)), r.message)
 }
 
 // try asks by dry runs, for a sample of the objects, what a rewrite would lose and whether a copy could be created.
@@ -103,7 +105,12 @@ func (l *look) try(ctx context.Context) error {
 		l.untried = "the storage version " + l.storage + " is not served, so that nothing can be asked at it"
 		return nil
 	}
+	lost := l.lost()
 	for _, s := range l.survey.samples {
+		if slices.Contains(lost, s.Stored) {
+			l.skipped = true
+			continue
+		}
 		loss, err := rewrite.RoundTrip(ctx, l.client, l.crd, s)
 		if err != nil {
 			return err
@@ -118,9 +125,9 @@ func (l *look) try(ctx context.Context) error {
 	return nil
 }
 
-// tryCopy asks whether the object, as it is read at the storage version, could be created there: a backup of it must.
+// tryCopy asks whether the object, as it is read at the target, could be created there: a backup of it must.
 func (l *look) tryCopy(ctx context.Context, s rewrite.Subject) error {
-	resp, err := l.client.Get(ctx, evidence.ObjectPath(l.resource, l.storage, s.Namespace, s.Name), nil)
+	resp, err := l.client.Get(ctx, evidence.ObjectPath(l.resource, l.target, s.Namespace, s.Name), nil)
 	if err != nil || gone(resp) {
 		return err
 	}
@@ -131,7 +138,7 @@ func (l *look) tryCopy(ctx context.Context, s rewrite.Subject) error {
 			return fmt.Errorf("copy %s: %w", fullName(s.Namespace, s.Name), err)
 		}
 		resp, err = l.client.Do(ctx, evidence.Request{
-			Method: http.MethodPost, Path: evidence.CollectionPath(l.resource, l.storage, s.Namespace),
+			Method: http.MethodPost, Path: evidence.CollectionPath(l.resource, l.target, s.Namespace),
 			Query: url.Values{"dryRun": {"All"}}, ContentType: evidence.JSON, Body: body,
 		})
 		if err != nil {

@@ -31,15 +31,8 @@ type survey struct {
 	stored   map[string]*names // objects by stored version
 	labelled map[string]*names // objects by the versions that their managedFields name
 	managers map[string]map[string]int
-	entries  map[string]labelled // the first object with entries at a version
-	owned    map[string]*names   // objects by the versions at which their ownerReferences name this kind
+	owned    map[string]*names // objects by the versions at which their ownerReferences name this kind
 	samples  []rewrite.Subject
-}
-
-// labelled is an object and which of its managedFields entries name a version.
-type labelled struct {
-	namespace, name string
-	indexes         []int
 }
 
 // names are some objects: how many, and the first of them.
@@ -59,7 +52,7 @@ func (n *names) add(name string) {
 func (n *names) lines() []string {
 	out := slices.Clone(n.first)
 	if more := n.count - len(n.first); more > 0 {
-		out = append(out, fmt.Sprintf("and %d more", more))
+		out = append(out, "and "+number(more)+" more")
 	}
 	return out
 }
@@ -74,7 +67,7 @@ func of(m map[string]*names, version string) *names {
 
 func newSurvey() *survey {
 	return &survey{stored: map[string]*names{}, labelled: map[string]*names{}, owned: map[string]*names{},
-		managers: map[string]map[string]int{}, entries: map[string]labelled{}}
+		managers: map[string]map[string]int{}}
 }
 
 // head is what a survey reads of an object's metadata. It leaves out the fields that managers own, which are most of it.
@@ -149,15 +142,12 @@ func (s *survey) add(r storage.Resource, kind, namespace, name string, h *head) 
 	s.total++
 	object := fullName(namespace, name)
 	var seen []string
-	for i, e := range h.Metadata.ManagedFields {
+	for _, e := range h.Metadata.ManagedFields {
 		v := versionOf(e.APIVersion)
 		s.manage(v, e.Manager)
 		if !slices.Contains(seen, v) {
 			seen = append(seen, v)
 			of(s.labelled, v).add(object)
-		}
-		if s.labelled[v].count == 1 {
-			s.entries[v] = labelled{namespace, name, append(s.entries[v].indexes, i)}
 		}
 	}
 	for _, o := range h.Metadata.OwnerReferences {

@@ -5,7 +5,7 @@ package verdict
 import (
 	"context"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,9 +18,11 @@ import (
 // Verdict is the answer, with its findings.
 type Verdict struct {
 	CRD           string    `json:"crd"`
-	Drop          []string  `json:"drop"` // the versions that are to go
+	Drop          []string  `json:"drop"`   // the versions to be dropped
+	Target        string    `json:"target"` // the version at which everything is to be stored
 	Verdict       Answer    `json:"verdict"`
-	At            string    `json:"at"` // RFC 3339
+	Summary       string    `json:"summary"` // the answer in one sentence, without its full stop
+	At            string    `json:"at"`      // RFC 3339
 	CRDUID        string    `json:"crdUID"`
 	CRDGeneration int64     `json:"crdGeneration"`
 	Revision      int64     `json:"revision"` // of etcd, at which the bytes were read; 0 where they were not
@@ -57,7 +59,14 @@ type Finding struct {
 	Result   Result   `json:"result"`
 	Summary  string   `json:"summary"`
 	Evidence []string `json:"evidence,omitempty"`
-	Remedy   string   `json:"remedy,omitempty"` // a command for a shell, or what to do first
+	// Remedy is what to do: prose, or commands for a shell, each on a line of its own. Lines between commands that begin
+	// with # say what they are for.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// IsCommand says whether a line of a remedy is for a shell, and must stay whole.
+func IsCommand(line string) bool {
+	return strings.HasPrefix(line, "kubectl ") || strings.HasPrefix(line, "etcdctl ")
 }
 
 // Result of a finding.
@@ -76,7 +85,7 @@ type Query struct {
 	Client   *evidence.Client // to read with; it acts as the observer, and nothing is recorded
 	Storage  storage.Reader   // nil where the bytes cannot be read: then the answer is never Complete
 	Resource storage.Resource
-	// Drop are the versions that are to go; empty: all that anything names, but the storage version.
+	// Drop are the versions to be dropped. Empty: all that anything names, but the newest that is served or stored at.
 	Drop []string
 }
 
@@ -95,9 +104,7 @@ func Of(ctx context.Context, q Query) (*Verdict, error) {
 	if err := l.read(ctx); err != nil {
 		return nil, fmt.Errorf("read %s at every served version: %w", q.Resource, err)
 	}
-	if l.drop = q.Drop; len(l.drop) == 0 {
-		l.drop = slices.DeleteFunc(l.survey.versions(l.crd), func(v string) bool { return v == l.storage })
-	}
+	l.aim(q.Drop)
 	if err := l.try(ctx); err != nil {
 		return nil, fmt.Errorf("ask for dry runs on %s: %w", q.Resource, err)
 	}
@@ -109,20 +116,23 @@ type look struct {
 	client   *evidence.Client
 	resource storage.Resource
 	crd      *apiextensionsv1.CustomResourceDefinition
-	storage  string // the storage version
-	drop     []string
+	storage  string   // the storage version
+	target   string   // the version at which everything is to be stored
+	asked    bool     // somebody said what is to be dropped
+	drop     []string // the versions to be dropped
 	survey   *survey
 	reads    []read
 	losses   []rewrite.Loss
 	unfit    []refusal // copies that could not be created
 	tried    int       // how many objects were asked about by dry runs
 	untried  string    // why none was
+	skipped  bool      // some were not asked about, because the server cannot read them
 }
 
 // verdict makes the findings, and the answer that follows from them.
 func (l *look) verdict(ctx context.Context) (*Verdict, error) {
 	v := &Verdict{
-		CRD: l.crd.Name, Drop: l.drop, At: time.Now().UTC().Format(time.RFC3339), CRDUID: string(l.crd.UID),
+		CRD: l.crd.Name, Drop: l.drop, Target: l.target, At: time.Now().UTC().Format(time.RFC3339), CRDUID: string(l.crd.UID),
 		CRDGeneration: l.crd.Generation, Revision: l.survey.revision,
 		Findings: []Finding{
 			l.storageVersion(), l.storedObjects(), l.storedVersions(), l.managedFields(), l.served(),
@@ -130,6 +140,7 @@ func (l *look) verdict(ctx context.Context) (*Verdict, error) {
 		},
 	}
 	v.Verdict = answer(v.Findings)
+	v.Summary = l.summary(v.Verdict)
 	now, err := rewrite.ReadGuard(ctx, l.client, l.resource)
 	if err != nil {
 		return nil, err
@@ -137,6 +148,7 @@ func (l *look) verdict(ctx context.Context) (*Verdict, error) {
 	if now.UID != v.CRDUID || now.Generation != v.CRDGeneration {
 		v.Verdict = Unknown
 		v.Findings[0] = changed(v, now)
+		v.Summary = l.summary(v.Verdict)
 	}
 	return v, nil
 }

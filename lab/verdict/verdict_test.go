@@ -1,10 +1,13 @@
 package verdict
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +16,7 @@ import (
 	"github.com/crdlab/crdlab/lab/storage"
 )
 
-// ask asks whether everything but the storage version may go.
+// ask asks whether versions may be dropped; where none is named, whether all but the newest may.
 func (s *scene) ask(drop ...string) *Verdict {
 	s.Helper()
 	v, err := Of(s.Context(), Query{Client: s.client, Storage: s.storage, Resource: s.resource, Drop: drop})
@@ -83,7 +86,7 @@ func TestTheVerdictThroughALifeCycle(t *testing.T) {
 	s.expect("before", s.ask("v1beta1"), Complete, map[string]Result{Served: Warn, Conversion: Warn})
 	v := s.ask("v1alpha1")
 	s.expect("before, dropping the storage version", v, Incomplete,
-		map[string]Result{StorageVersion: Fail, StoredObjects: Fail, StoredVersions: Fail, ManagedFields: Fail, Served: Warn})
+		map[string]Result{StorageVersion: Fail, StoredObjects: Fail, StoredVersions: Fail, ManagedFields: Fail, Served: Warn, Conversion: none})
 
 	s.switchStorage()
 	v = s.ask()
@@ -129,7 +132,7 @@ func TestTheRecordIsNotBelieved(t *testing.T) {
 	v := s.ask()
 	s.expect("trimmed too early", v, Incomplete,
 		map[string]Result{StoredObjects: Fail, StoredVersions: Fail, ManagedFields: Fail, Served: Warn, Conversion: Warn})
-	s.mentions(v, StoredVersions, "lacks v1alpha1", "30 objects stored", "remove no version")
+	s.mentions(v, StoredVersions, "lacks v1alpha1", "30 objects are stored", "remove no version")
 	s.mentions(v, StoredObjects, "and 10 more")
 
 	s.remove()
@@ -137,12 +140,152 @@ func TestTheRecordIsNotBelieved(t *testing.T) {
 	if v.Verdict != Incomplete || !slices.Equal(v.Drop, []string{"v1alpha1"}) {
 		t.Errorf("removed too early: %s, drop %v", v.Verdict, v.Drop)
 	}
-	for _, id := range []string{StoredObjects, StoredVersions, ManagedFields, Conversion, Readable, RoundTrip} {
-		if f := finding(v, id); f.Result != Fail {
+	for id, want := range map[string]Result{StoredObjects: Fail, StoredVersions: Fail, ManagedFields: Fail, Conversion: Fail,
+		Readable: Fail, RoundTrip: Unclear, Restorable: Unclear} {
+		if f := finding(v, id); f.Result != want {
 			t.Errorf("removed too early: %+v", f)
 		}
 	}
-	s.mentions(v, Readable, "served: false")
+	s.mentions(v, StoredObjects, "v1alpha1 was removed from spec.versions too early", "kubectl patch crd")
+	if !strings.Contains(v.Summary, "objects are stored at v1alpha1, which spec.versions lacks") {
+		t.Errorf("the cause is not in the summary %q", v.Summary)
+	}
+	s.mentions(v, Readable, "GET crdlab/w-000 at v1beta1 (stored at v1alpha1): 500")
+	for _, f := range v.Findings {
+		for _, e := range f.Evidence {
+			if strings.Contains(e, "corrupt object") || len(e) > 120 {
+				t.Errorf("%s says at length what is known: %s", f.ID, e)
+			}
+		}
+	}
+}
+
+// A version that was removed too early is given back by the remedy, and the others bring the migration to its end.
+func TestWhatWasRemovedTooEarlyIsGivenBack(t *testing.T) {
+	s := newScene(t)
+	s.createMany(3)
+	s.switchStorage()
+	s.trim()
+	s.remove()
+	s.until("the objects cannot be read", func() bool { return s.get("v1beta1", "w-000").Status == http.StatusInternalServerError })
+	s.follow(StoredObjects)
+	s.until("the objects can be read", func() bool { return s.get("v1beta1", "w-000").Status == http.StatusOK })
+	s.expect("given back", s.ask(), Incomplete, map[string]Result{StoredObjects: Fail, StoredVersions: Fail, ManagedFields: Fail})
+	s.follow(StoredObjects)
+	s.follow(ManagedFields)
+	s.expect("every remedy followed", s.ask(), Complete, map[string]Result{})
+	if body := string(s.get("v1beta1", "w-002").Body); !strings.Contains(body, `"color":"red","size":2`) {
+		t.Errorf("it has lost its fields: %s", body)
+	}
+}
+
+// Without a word of what is to be dropped, a newer version is where the migration leads, and never what is to be dropped.
+func TestAMigrationLeadsToTheNewestVersion(t *testing.T) {
+	s := newScene(t)
+	s.createMany(2)
+	v := s.ask()
+	s.expect("v1beta1 was added", v, Incomplete, map[string]Result{StorageVersion: Fail, StoredObjects: Fail, StoredVersions: Fail,
+		ManagedFields: Fail, Served: Warn, Conversion: Warn})
+	if !slices.Equal(v.Drop, []string{"v1alpha1"}) || v.Target != "v1beta1" || v.Summary != "the migration from v1alpha1 to v1beta1 has not begun" {
+		t.Errorf("to drop %v for %s: %s", v.Drop, v.Target, v.Summary)
+	}
+	s.mentions(v, StorageVersion, "v1alpha1 is still the storage version; v1beta1 is newer: the migration to it has not begun", "kubectl patch crd")
+	s.mentions(v, StoredObjects, "2 of 2 objects are still stored at a version to be dropped", "switch the storage version first")
+	s.mentions(v, ManagedFields, "switch the storage version first")
+
+	s.switchStorage()
+	s.patchCRD(`[{"op":"replace","path":"/spec/versions/0/storage","value":true},{"op":"replace","path":"/spec/versions/1/storage","value":false}]`)
+	v = s.ask()
+	s.mentions(v, StorageVersion, "the migration to it was taken back")
+	if !slices.Equal(v.Drop, []string{"v1alpha1"}) || v.Summary != "the migration away from v1alpha1 is not complete" {
+		t.Errorf("to drop %v: %s", v.Drop, v.Summary)
+	}
+	if v = s.ask("v1beta1"); v.Target != "v1alpha1" || finding(v, StorageVersion).Result != Pass || finding(v, StoredVersions).Result != Fail {
+		t.Errorf("the way back: %s, %+v", v.Target, v.Findings)
+	}
+}
+
+func TestOneVersionIsNothingToMigrate(t *testing.T) {
+	s := newScene(t)
+	s.createMany(2)
+	s.patchCRD(`[{"op":"replace","path":"/spec/versions/1/served","value":false}]`)
+	v := s.ask()
+	s.expect("v1beta1 is prepared", v, Complete, map[string]Result{})
+	if len(v.Drop) != 0 || !strings.HasPrefix(v.Summary, "there is nothing to migrate") || !strings.Contains(v.Summary, "v1beta1 is newer, and not served yet") {
+		t.Errorf("to drop %v: %s", v.Drop, v.Summary)
+	}
+	s.patchCRD(`[{"op":"remove","path":"/spec/versions/1"}]`)
+	v = s.ask()
+	s.expect("v1alpha1 alone", v, Complete, map[string]Result{})
+	if len(v.Drop) != 0 || v.Summary != "there is nothing to migrate: no version but v1alpha1 is named anywhere" {
+		t.Errorf("to drop %v: %s", v.Drop, v.Summary)
+	}
+}
+
+// A version that nothing names is gone, or was never there: nobody but the one who asks can tell.
+func TestAVersionThatNothingNamesIsSaid(t *testing.T) {
+	s := newScene(t)
+	s.createMany(1)
+	v := s.ask("v7", "v7")
+	s.expect("a name mistyped", v, Complete, map[string]Result{})
+	const nowhere = "v7 is named nowhere: not in spec.versions, storedVersions, bytes or managedFields"
+	s.mentions(v, StorageVersion, nowhere)
+	if !slices.Equal(v.Drop, []string{"v7"}) || !strings.Contains(v.Summary, nowhere) || !strings.Contains(v.Summary, "v1alpha1 and v1beta1") {
+		t.Errorf("to drop %v: %s", v.Drop, v.Summary)
+	}
+	if v := s.ask("v1alpha1"); strings.Contains(v.Summary, "nowhere") {
+		t.Error(v.Summary)
+	}
+	blind, err := Of(t.Context(), Query{Client: s.client, Resource: s.resource, Drop: []string{"v7"}})
+	s.must(err)
+	if blind.Verdict != Unknown || !strings.Contains(blind.Summary, "not in spec.versions, storedVersions or managedFields") {
+		t.Errorf("%s: %s", blind.Verdict, blind.Summary)
+	}
+}
+
+// What is said once is counted once.
+func TestAVersionNamedTwiceIsDroppedOnce(t *testing.T) {
+	s := newScene(t)
+	s.createMany(2)
+	s.mentions(s.ask("v1alpha1", "v1alpha1"), StoredObjects, "2 of 2 objects are")
+}
+
+// Who can reach etcd is told how to look: the command counts the stored versions from what etcdctl prints.
+func TestTheLookInEtcdCountsStoredVersions(t *testing.T) {
+	s := newScene(t)
+	s.createMany(3)
+	s.switchStorage()
+	s.create("v1alpha1", "new", `{"size":1}`)
+	v, err := Of(t.Context(), Query{Client: s.client, Resource: s.resource})
+	s.must(err)
+	f := finding(v, StoredObjects)
+	s.mentions(v, StoredObjects, "bytes of a crdlab server alone", "write every object again")
+	at := strings.Index(f.Remedy, "\netcdctl ")
+	if at < 0 {
+		t.Fatal(f.Remedy)
+	}
+	folder := t.TempDir()
+	var values bytes.Buffer
+	_, err = s.storage.Range(t.Context(), s.resource, func(v *storage.Value) error {
+		if want := "/registry/" + s.resource.Group + "/widgets/"; !strings.HasPrefix(v.Key, want) {
+			t.Errorf("%s does not begin with %s", v.Key, want)
+		}
+		values.Write(append(v.Data, '\n'))
+		return nil
+	})
+	s.must(err)
+	s.must(os.WriteFile(filepath.Join(folder, "values"), values.Bytes(), 0o600))
+	s.must(os.WriteFile(filepath.Join(folder, "etcdctl"), []byte(`#!/bin/sh
+[ "$*" = "get --prefix /registry/`+s.resource.Group+`/widgets/ --print-value-only" ] && cat "${0%/*}/values"
+`), 0o700))
+	command := exec.CommandContext(t.Context(), "sh", "-c", f.Remedy[at+1:])
+	command.Env = append(command.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
+	out, err := command.Output()
+	s.must(err)
+	got := strings.Join(strings.Fields(string(out)), " ")
+	if want := fmt.Sprintf(`3 {"apiVersion":"%[1]s/v1alpha1" 1 {"apiVersion":"%[1]s/v1beta1"`, s.resource.Group); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
 }
 
 func TestManagersThatAreLeftMakeItIncomplete(t *testing.T) {
@@ -167,7 +310,8 @@ func TestWithoutBytesItIsNeverComplete(t *testing.T) {
 	s.must(err)
 	s.expect("storage switched", v, Incomplete,
 		map[string]Result{StoredObjects: Unclear, StoredVersions: Fail, ManagedFields: Fail, Served: Warn, Conversion: Warn})
-	s.mentions(v, ManagedFields, "manager creator in 3 entries")
+	s.mentions(v, ManagedFields, "manager creator in 3 entries", "# only when every object was written again")
+	s.mentions(v, StoredVersions, "# only when it is known that no object is stored at what is taken out")
 
 	s.rewriteAll()
 	s.relabelAll()
@@ -205,6 +349,9 @@ func TestObjectsThatABackupCouldNotRestoreAreFound(t *testing.T) {
 	s := newScene(t)
 	s.createMany(2)
 	s.patchCRD(`[{"op":"add","path":"/spec/versions/1/schema/openAPIV3Schema/properties/spec/properties/size/maximum","value":0}]`)
+	if f := finding(s.ask(), Restorable); f.Result != Fail {
+		t.Errorf("before the storage version is switched: %+v", f)
+	}
 	s.switchStorageLike(`{"spec":{"size":0}}`)
 	v := s.ask()
 	s.expect("over the new maximum", v, Incomplete, map[string]Result{StoredObjects: Fail, StoredVersions: Fail, ManagedFields: Fail,
@@ -212,7 +359,7 @@ func TestObjectsThatABackupCouldNotRestoreAreFound(t *testing.T) {
 	s.mentions(v, Restorable, "crdlab/w-001: 422 Invalid", "spec.size")
 }
 
-func TestOwnersAtAVersionThatGoesAreNamed(t *testing.T) {
+func TestOwnersAtAVersionToBeDroppedAreNamed(t *testing.T) {
 	s := newScene(t)
 	s.create("v1beta1", "owner", `{"size":1}`)
 	var owner struct{ Metadata struct{ UID string } }
@@ -273,17 +420,43 @@ func TestASurveyStaysSmall(t *testing.T) {
 
 // The remedies are commands: run one after the other as they are given, they bring the migration to its end.
 func TestTheRemediesWork(t *testing.T) {
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("there is no kubectl on this machine")
+	for name, s := range map[string]*scene{"namespaced": newScene(t),
+		"cluster-scoped": newSceneOf(t, strings.Replace(widgets, "Namespaced", "Cluster", 1), "")} {
+		t.Run(name, func(t *testing.T) {
+			s.createMany(3)
+			s.accepted(s.apply("v1alpha1", "w-001", "team", `{"size":1}`), nil)
+			s.follow(StorageVersion)
+			s.must(s.inEffect())
+			for _, id := range []string{StoredObjects, ManagedFields, StoredVersions, Served} {
+				s.follow(id)
+			}
+			s.expect("every remedy followed", s.ask(), Complete, map[string]Result{})
+			s.patchCRD(serveNone)
+			s.follow(Served)
+			s.expect("served again", s.ask(), Complete, map[string]Result{})
+		})
 	}
+}
+
+// A remedy that was made for other versions than those that stand in the CRD now changes nothing.
+func TestARemedyThatIsOldIsRefused(t *testing.T) {
 	s := newScene(t)
-	s.createMany(3)
-	s.follow(StorageVersion, "v1alpha1")
-	s.must(s.inEffect())
-	for _, id := range []string{StoredObjects, ManagedFields, ManagedFields, ManagedFields, StoredVersions, Served} {
-		s.follow(id)
+	const turn = `[{"op":"move","from":"/spec/versions/1","path":"/spec/versions/0"}]`
+	refused := func(id string) {
+		t.Helper()
+		before := finding(s.ask(), id)
+		s.patchCRD(turn)
+		if out, err := s.kubectl(before.Remedy); err == nil || !strings.Contains(string(out), "is invalid") {
+			t.Errorf("%s: %v: %s", before.Remedy, err, out)
+		}
+		if after := finding(s.ask(), id); after.Summary != before.Summary {
+			t.Errorf("%+v, then %+v", before, after)
+		}
+		s.patchCRD(turn)
 	}
-	s.expect("every remedy followed", s.ask(), Complete, map[string]Result{})
+	refused(StorageVersion)
+	s.switchStorage()
+	refused(Served)
 }
 
 // follow runs the remedy of a finding.
@@ -293,12 +466,21 @@ func (s *scene) follow(id string, drop ...string) {
 	if f.Result == Pass {
 		s.Fatalf("%s has no need of a remedy", id)
 	}
-	kubeconfig, _ := server.Kubeconfig()
-	command := exec.CommandContext(s.Context(), "sh", "-c", f.Remedy)
-	command.Env = append(command.Environ(), "KUBECONFIG="+kubeconfig)
-	if out, err := command.CombinedOutput(); err != nil {
+	if out, err := s.kubectl(f.Remedy); err != nil {
 		s.Fatalf("%s\n%v\n%s", f.Remedy, err, out)
 	}
+}
+
+// kubectl runs commands in a shell, with the server's kubeconfig.
+func (s *scene) kubectl(commands string) ([]byte, error) {
+	s.Helper()
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		s.Skip("there is no kubectl on this machine")
+	}
+	kubeconfig, _ := server.Kubeconfig()
+	command := exec.CommandContext(s.Context(), "sh", "-c", commands)
+	command.Env = append(command.Environ(), "KUBECONFIG="+kubeconfig)
+	return command.CombinedOutput()
 }
 
 func TestAChangeInTheMidstIsSaid(t *testing.T) {
@@ -325,5 +507,16 @@ func TestStoppedServingIsSeenAtOnce(t *testing.T) {
 	v := s.ask("v1beta1")
 	if f := finding(v, Served); f.Result != Fail || v.Verdict != Incomplete {
 		t.Errorf("no version that stays is served: %s, %+v", v.Verdict, f)
+	}
+}
+
+func TestARefusalWithoutAReasonReadsWell(t *testing.T) {
+	for want, r := range map[string]refusal{
+		"crdlab/a: 500: it is corrupt":                {"crdlab/a", 500, "", "it is corrupt"},
+		"crdlab/a: 422 Invalid: spec.size is too big": {"crdlab/a", 422, "Invalid", "spec.size is too big"},
+	} {
+		if got := r.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
