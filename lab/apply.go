@@ -19,6 +19,9 @@ var errInterrupted = errors.New("interrupted: what was done so far stands; apply
 func (s *Session) Apply(ctx context.Context) error {
 	s.working.Lock()
 	defer s.working.Unlock()
+	asked := ctx
+	ctx, cancel := s.alive(ctx)
+	defer cancel()
 	began := time.Now()
 	s.mu.Lock()
 	i := s.state.Current
@@ -37,11 +40,20 @@ func (s *Session) Apply(ctx context.Context) error {
 	defer s.doing("")
 
 	failure := s.act(ctx, i, env, observer)
-	if ctx.Err() != nil {
-		s.interrupted(i, errInterrupted)
-		return fmt.Errorf("step %s was interrupted: %w", step.ID, context.Cause(ctx))
+	var after *evidence.Observation
+	var err error
+	if ctx.Err() == nil {
+		after, err = s.settled(ctx, i, observer)
 	}
-	after, err := s.settled(ctx, i, observer)
+	switch {
+	case asked.Err() != nil:
+		s.interrupted(i, errInterrupted)
+		return fmt.Errorf("step %s was interrupted: %w", step.ID, context.Cause(asked))
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case err != nil && failure != nil:
+		err = failure // it came first
+	}
 	if err != nil {
 		s.interrupted(i, err)
 		return fmt.Errorf("step %s: %w", step.ID, err)

@@ -25,9 +25,9 @@ func (s *Session) follow(ctx context.Context, observer *evidence.Observer) {
 		select {
 		case <-moved:
 		case <-grown:
-		case <-ended:
-			s.trouble(s.opts.Cluster.(cluster.Watchdog).Err())
-			ended = nil
+		case <-ended: // nothing comes any more, until a reset
+			s.trouble(s.gone())
+			return
 		case <-ctx.Done():
 			return
 		}
@@ -40,6 +40,26 @@ func (s *Session) ended() <-chan struct{} {
 		return w.Ended()
 	}
 	return nil
+}
+
+// gone says why the cluster has ended by itself.
+func (s *Session) gone() error { return s.opts.Cluster.(cluster.Watchdog).Err() }
+
+// alive is a context that ends when the cluster does.
+func (s *Session) alive(ctx context.Context) (context.Context, context.CancelFunc) {
+	ended := s.ended()
+	if ended == nil {
+		return context.WithCancel(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() { // ends with the context, which its owner ends
+		select {
+		case <-ended:
+			cancel(s.gone())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // look takes over what is new, and says whether somebody else may have acted while it is the learner's turn.

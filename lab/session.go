@@ -96,6 +96,9 @@ func (s *Session) scope() cluster.Scope {
 	return cluster.Scope{Resource: s.state.Resource, Namespace: s.state.Namespace}
 }
 
+// ownCRD is the scope without the namespace, which is needed again at once.
+func (s *Session) ownCRD() cluster.Scope { return cluster.Scope{Resource: s.state.Resource} }
+
 // clear removes what a lab left on the cluster; where nothing is left, nothing is done.
 func (s *Session) clear(ctx context.Context) error {
 	client, err := evidence.NewClient(s.opts.Cluster.Config(), s.log)
@@ -110,7 +113,7 @@ func (s *Session) clear(ctx context.Context) error {
 	if r.Status == http.StatusNotFound {
 		return nil
 	}
-	if err := s.opts.Cluster.Reset(ctx, s.scope()); err != nil {
+	if err := s.opts.Cluster.Reset(ctx, s.ownCRD()); err != nil {
 		return fmt.Errorf("remove what an earlier lab left on the cluster: %w", err)
 	}
 	return nil
@@ -295,7 +298,7 @@ func (s *Session) Reset(ctx context.Context) error {
 	s.doing("resetting the cluster")
 	defer s.doing("")
 	s.unfollow()
-	if err := s.opts.Cluster.Reset(ctx, s.scope()); err != nil {
+	if err := s.opts.Cluster.Reset(ctx, s.ownCRD()); err != nil {
 		s.trouble(err)
 		return fmt.Errorf("reset the cluster: %w", err)
 	}

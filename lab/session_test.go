@@ -404,3 +404,47 @@ func TestTheWorstAccidentHasAWayBack(t *testing.T) {
 		t.Errorf("by hand %v, error %v, hints %q", now.ByHand, now.Err, now.Hints)
 	}
 }
+
+// mortal is a cluster that can end by itself.
+type mortal struct {
+	*embedded.Server
+	ended chan struct{}
+}
+
+func (m mortal) Ended() <-chan struct{} { return m.ended }
+
+func (mortal) Err() error { return errors.New("the server has died of something") }
+
+func (m mortal) die(t *testing.T) {
+	t.Helper()
+	close(m.ended)
+	if err := m.Server.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADeadClusterEndsTheStepAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	b := open(t, lab.Options{})
+	b.Close(t.Context())
+	m := mortal{b.server, make(chan struct{})}
+	s, err := lab.Open(t.Context(), lab.Options{Track: migrate.Track(), Cluster: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Session = s
+	b.to("switch-storage")
+	b.Pause(true)
+	done := make(chan error, 1)
+	go func() { done <- b.Apply(context.WithoutCancel(t.Context())) }()
+	b.until("it runs", func(s *lab.State) bool { return s.Steps[s.Current].Phase == lab.Running })
+	m.die(t)
+	if err := <-done; err == nil || !strings.Contains(err.Error(), m.Err().Error()) {
+		t.Errorf("the error is %v", err)
+	}
+	b.until("the trouble is said", func(s *lab.State) bool { return s.Trouble != nil && s.Trouble.Error() == m.Err().Error() })
+	if now := b.now(); now.Phase != lab.Ready || now.Err == nil {
+		t.Errorf("phase %d, error %v", now.Phase, now.Err)
+	}
+	s.Close(t.Context())
+}

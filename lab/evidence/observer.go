@@ -34,6 +34,9 @@ const (
 	bulkWindow = 250 * time.Millisecond
 )
 
+// pulseEvery is how often the observer makes sure that etcd is still there.
+const pulseEvery = 2 * time.Second
+
 // Observer keeps a store of what a lab's CRD and objects look like, fed by one watch of etcd, and publishes it as
 // observations. Counts are kept by increments; views are read by GET whenever their object or the CRD changes.
 type Observer struct {
@@ -62,6 +65,7 @@ type Observer struct {
 
 	window  time.Time // when the counting of changes began last
 	changes int       // since then
+	stale   bool      // objects have changed in bulk, and their views were not read again yet
 
 	// Where etcd cannot be read:
 	asked      chan chan struct{} // those who wait for everything to be read again
@@ -233,6 +237,8 @@ func (o *Observer) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	batches := o.storage.Watch(ctx, o.resource, o.counts.Revision)
+	pulse := time.NewTicker(pulseEvery)
+	defer pulse.Stop()
 	var again <-chan time.Time
 	var rest []time.Duration // the readings to come
 	for {
@@ -246,6 +252,11 @@ func (o *Observer) follow(ctx context.Context) error {
 			o.hold(ctx, s, &work)
 		case <-again:
 			work.all = true
+		case <-pulse.C: // a watch of a server that is gone says nothing
+			if _, err := o.storage.Revision(ctx); err != nil {
+				return err
+			}
+			continue
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -260,6 +271,9 @@ func (o *Observer) follow(ctx context.Context) error {
 			again, rest = time.After(rest[0]), rest[1:]
 		} else if work.all {
 			again = nil
+		}
+		if o.stale && again == nil {
+			again = time.After(bulkWindow)
 		}
 		o.settle(changed || work.counted, again == nil)
 	}
@@ -340,7 +354,11 @@ func (o *Observer) book(c storage.Change, few bool, w *work) error {
 	}
 	next.Stored = stored(c.Value)
 	o.held[c.Key], o.used[c.Key] = next, c.Value.ModRevision
-	w.dirty[c.Key] = true
+	if few || old == nil || slices.Contains(o.pinned, c.Value.Name) || c.Key == o.selected() {
+		w.dirty[c.Key] = true
+	} else {
+		o.stale = true
+	}
 	o.evict()
 	return nil
 }
@@ -404,7 +422,9 @@ func (o *Observer) read(ctx context.Context, w work) (bool, error) {
 		changed = !reflect.DeepEqual(before, o.crd)
 	}
 	keys := o.heldKeys()
-	if !w.crd && !w.all {
+	if w.crd || w.all {
+		o.stale = false
+	} else {
 		keys = slices.DeleteFunc(keys, func(k string) bool { return !w.dirty[k] })
 	}
 	different, err := o.readViews(ctx, keys)
@@ -538,8 +558,16 @@ func (o *Observer) settle(changed, idle bool) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.seen, o.idle, o.trouble = o.counts.Revision, idle, nil
+	o.reach(idle)
 	o.signal()
+}
+
+// reach notes how far the observer is; the lock is held. While views are out of date it is no further.
+func (o *Observer) reach(idle bool) {
+	o.idle, o.trouble = idle, nil
+	if !o.stale {
+		o.seen = o.counts.Revision
+	}
 }
 
 func (o *Observer) publish(idle bool) {
@@ -553,7 +581,8 @@ func (o *Observer) publish(idle bool) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.latest, o.seen, o.idle, o.trouble = n, o.counts.Revision, idle, nil
+	o.latest = n
+	o.reach(idle)
 	o.signal()
 }
 

@@ -15,6 +15,22 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
+// callTimeout is how long one call to etcd may take. Its client waits for a server that is gone until its context ends.
+const callTimeout = 5 * time.Second
+
+// bounded gives a call its time, and an error that says whose time it was.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("etcd has not answered within %s", callTimeout))
+}
+
+// failed makes the error of a call.
+func failed(ctx context.Context, what string, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
 // page is how many values one Range request reads: small enough to bound the memory, large enough to be quick.
 const page = 500
 
@@ -87,9 +103,11 @@ func (e *Etcd) Get(ctx context.Context, r Resource, namespace, name string) (*Va
 	if namespace != "" {
 		key = e.objects(r) + namespace + "/" + name
 	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	got, err := e.client.Get(ctx, key)
 	if err != nil {
-		return nil, fmt.Errorf("read %s from etcd: %w", key, err)
+		return nil, failed(ctx, "read "+key+" from etcd", err)
 	}
 	if len(got.Kvs) == 0 {
 		return nil, fmt.Errorf("%s: %w", key, ErrNotFound)
@@ -113,9 +131,9 @@ func (e *Etcd) Range(ctx context.Context, r Resource, each func(*Value) error) (
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	var revision int64
 	for {
-		got, err := e.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
+		got, err := e.page(ctx, from, end, revision)
 		if err != nil {
-			return 0, fmt.Errorf("read %s from etcd: %w", from, err)
+			return 0, err
 		}
 		if revision == 0 {
 			revision = got.Header.Revision
@@ -136,18 +154,35 @@ func (e *Etcd) Range(ctx context.Context, r Resource, each func(*Value) error) (
 	}
 }
 
+func (e *Etcd) page(ctx context.Context, from, end string, revision int64) (*clientv3.GetResponse, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	got, err := e.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
+	if err != nil {
+		return nil, failed(ctx, "read "+from+" from etcd", err)
+	}
+	return got, nil
+}
+
 // Revision is etcd's newest revision.
 func (e *Etcd) Revision(ctx context.Context) (int64, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	got, err := e.client.Get(ctx, e.prefix+"/", clientv3.WithCountOnly())
 	if err != nil {
-		return 0, fmt.Errorf("read the revision from etcd: %w", err)
+		return 0, failed(ctx, "read the revision from etcd", err)
 	}
 	return got.Header.Revision, nil
 }
 
 // Progress asks etcd to tell every watch how far it is.
 func (e *Etcd) Progress(ctx context.Context) error {
-	return e.client.RequestProgress(watchContext(ctx))
+	ctx, cancel := bounded(watchContext(ctx))
+	defer cancel()
+	if err := e.client.RequestProgress(ctx); err != nil {
+		return failed(ctx, "ask etcd for progress", err)
+	}
+	return nil
 }
 
 // watchContext gives all watches and progress requests of this program one stream: etcd's client keeps a stream for
