@@ -323,7 +323,8 @@ func TestSizesThatAreTooSmallAndResizesInTheMiddle(t *testing.T) {
 		})
 	}
 	x.press(enter)
-	x.see("storedVersions is [v1alpha1]")
+	x.see("enter go on")
+	x.find("storedVersions is [v1alpha1]")
 	x.press("q")
 	x.leave(0)
 }
@@ -333,7 +334,7 @@ func TestEveryWayOutLeavesNothingBehind(t *testing.T) {
 		do   func(*terminal)
 		code int
 	}{
-		"q":       {func(x *terminal) { x.press("q") }, 0},
+		"q":       {func(x *terminal) { x.press("q", "q") }, 0}, // the first is asked back while the step is at work
 		"ctrl-c":  {func(x *terminal) { x.press("\x03") }, 130},
 		"SIGTERM": {func(x *terminal) { x.cmd.Process.Signal(syscall.SIGTERM) }, 130},
 	} {

@@ -18,15 +18,16 @@ import (
 )
 
 // byHand shows the kubectl commands of a step. A command is never cut: it is broken as a shell would join it again, and
-// what cannot be broken is scrolled.
+// what cannot be broken so goes on below a sign.
 type byHand struct {
-	step       *lab.Step
-	down, side int
-	copied     string // what the last key did
+	step *lab.Step
+	down int
+	said string // what the last key did
+	path string // of the file that it wrote
 }
 
-// script is what a learner runs to do a step by hand.
-func script(st *lab.State, step *lab.Step) []string {
+// environment makes the learner's kubectl speak to this cluster.
+func environment(st *lab.State) []string {
 	out := []string{"export KUBECONFIG=" + quoted(st.Kubeconfig)}
 	if home, err := os.UserHomeDir(); err == nil && plainWord.MatchString(home+st.Kubeconfig) && strings.HasPrefix(st.Kubeconfig, home+"/") {
 		out[0] = "export KUBECONFIG=$HOME" + strings.TrimPrefix(st.Kubeconfig, home)
@@ -34,10 +35,31 @@ func script(st *lab.State, step *lab.Step) []string {
 	if st.KubectlFlags != "" {
 		out = append(out, `alias kubectl="kubectl `+st.KubectlFlags+`"`)
 	}
+	return out
+}
+
+// script is what a learner runs to do a step by hand.
+func script(st *lab.State, step *lab.Step) []string {
+	out := environment(st)
 	for _, a := range step.Actions {
 		out = append(out, a.Kubectl...)
 	}
 	return out
+}
+
+// scriptFile is the same as a program for a shell. It ends at the first command that fails, but for a refusal that the
+// step is to show: it says so, and goes on.
+func scriptFile(st *lab.State, step *lab.Step) string {
+	lines := append([]string{"#!/bin/sh", "set -e"}, environment(st)...)
+	for _, a := range step.Actions {
+		commands := a.Kubectl
+		if n := len(commands); n > 0 && refusalExpected(step, a.ID) {
+			lines = append(lines, commands[:n-1]...)
+			commands = []string{"if", commands[n-1], `then echo "accepted, and was to be refused"`, `else echo "refused, as intended"`, "fi"}
+		}
+		lines = append(lines, commands...)
+	}
+	return strings.Join(lines, "\n") + "\n"
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./~:@%+=-]+$`)
@@ -60,12 +82,8 @@ func (d *byHand) press(m *program, k tea.KeyPressMsg) (bool, tea.Cmd) {
 		d.down += 8
 	case key.Matches(k, m.keys.PageUp):
 		d.down = max(0, d.down-8)
-	case key.Matches(k, m.keys.Forward):
-		d.side += 8
-	case key.Matches(k, m.keys.Back):
-		d.side = max(0, d.side-8)
 	case key.Matches(k, m.keys.Copy):
-		d.copied = "copied, where the terminal allows it"
+		d.said, d.path = "copied, where the terminal allows it", ""
 		return false, tea.SetClipboard(strings.Join(script(m.state, d.step), "\n") + "\n")
 	case key.Matches(k, m.keys.File):
 		return false, d.save(m.state)
@@ -83,10 +101,10 @@ type savedMsg struct {
 
 // save writes the commands beside the kubeconfig, where nobody else can read them.
 func (d *byHand) save(st *lab.State) tea.Cmd {
-	lines := append([]string{"#!/bin/sh", "set -e"}, script(st, d.step)...)
+	text := scriptFile(st, d.step)
 	path := filepath.Join(filepath.Dir(st.Kubeconfig), fmt.Sprintf("step-%d-%s.sh", d.step.Index+1, d.step.ID))
 	return func() tea.Msg {
-		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o700); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 			return savedMsg{what: "the commands", err: fmt.Errorf("write the commands of %s: %w", d.step.ID, err)}
 		}
 		return savedMsg{what: "the commands", path: path}
@@ -99,7 +117,9 @@ func (d *byHand) draw(m *program, w, h int) []string {
 	in := w - 6
 	var code []string
 	for _, c := range script(m.state, d.step) {
-		code = append(code, breakCommand(c, in-4)...)
+		for _, l := range breakCommand(c, in-4) {
+			code = append(code, goOnBelow(clean(l), in-4)...)
+		}
 	}
 	head := append([]string{""}, p.flow(p.quietly(), "The same step with your own kubectl, in another terminal:", in, "", "")...)
 	tail := d.waiting(m, in)
@@ -107,38 +127,61 @@ func (d *byHand) draw(m *program, w, h int) []string {
 	lines := append(head, "")
 	lines = append(lines, d.codeBlock(p, code, in, room)...)
 	lines = append(lines, tail...)
-	return p.dialogBox(" "+p.bold.of("By hand")+p.noise.of(fmt.Sprintf(" step %d ", d.step.Index+1)), d.scrollSaid(p, code, in-4, room), lines, w)
+	return p.dialogBox(" "+p.bold.of("By hand")+p.noise.of(fmt.Sprintf(" step %d ", d.step.Index+1)), d.scrollSaid(p, code, room), lines, w)
 }
 
 // codeBlock is the window on the commands.
 func (d *byHand) codeBlock(p *pen, code []string, in, room int) []string {
-	longest := 0
-	for _, l := range code {
-		longest = max(longest, width(l))
-	}
 	d.down = min(d.down, max(0, len(code)-room))
-	d.side = min(d.side, max(0, longest-in+4))
 	out := []string{p.raise.under(spaces(in))}
 	for _, l := range code[d.down:min(len(code), d.down+room)] {
-		l = fit(ansi.Cut(clean(l)+" ", d.side, d.side+in-4), in-4)
-		out = append(out, p.raise.under("  "+p.command(l)+"  "))
+		out = append(out, p.raise.under("  "+fit(p.command(l), in-4)+"  "))
 	}
 	return append(out, p.raise.under(spaces(in)))
 }
 
-func (d *byHand) scrollSaid(p *pen, code []string, w, room int) string {
-	var said []string
+func (d *byHand) scrollSaid(p *pen, code []string, room int) string {
 	if more := len(code) - room - d.down; more > 0 {
-		said = append(said, p.bold.of("j")+p.noise.of(fmt.Sprintf(" ↓ %d", more)))
+		return p.bold.of("j") + p.noise.of(fmt.Sprintf(" ↓ %d", more))
 	}
-	if slices.ContainsFunc(code, func(l string) bool { return width(l)-d.side > w }) {
-		said = append(said, p.bold.of("→")+p.noise.of(" goes on"))
+	return ""
+}
+
+// goesOn stands before a part of a line that has no room in the line above. It is not in what is copied or written.
+const goesOn = "↳ "
+
+// goOnBelow breaks a line for the eye: at its spaces where it can be, the rest set in below it.
+func goOnBelow(l string, w int) []string {
+	if width(l) <= w {
+		return []string{l}
 	}
-	return strings.Join(said, "  ")
+	pad := min(width(l)-width(strings.TrimLeft(l, " "))+2, w/4)
+	room := w - pad - width(goesOn)
+	out := []string{ansi.Cut(l, 0, breakAt(l, w))}
+	for rest := l[len(out[0]):]; rest != ""; {
+		part := ansi.Cut(rest, 0, breakAt(rest, room))
+		out, rest = append(out, spaces(pad)+goesOn+part), rest[len(part):]
+	}
+	return out
+}
+
+// breakAt is how many cells of a line stand in one of a width: up to a space in its second half, if there is one.
+func breakAt(l string, w int) int {
+	if width(l) <= w {
+		return width(l)
+	}
+	part := ansi.Cut(l, 0, w)
+	if at := strings.LastIndexByte(part, ' '); at > len(part)/2 {
+		return width(part[:at+1])
+	}
+	return max(1, width(part))
 }
 
 // command makes the words of a command stand out that say what it does.
 func (p *pen) command(l string) string {
+	if pad, rest, ok := strings.Cut(l, goesOn); ok && strings.TrimSpace(pad) == "" {
+		return pad + p.noise.of(goesOn) + p.fg.of(rest)
+	}
 	first, rest, _ := strings.Cut(l, " ")
 	if first != "kubectl" && first != "export" {
 		return p.fg.of(l)
@@ -160,9 +203,11 @@ func (d *byHand) waiting(m *program, in int) []string {
 	}
 	switch open := awaited(step); {
 	case step.Phase == lab.Applied && step.Result == lesson.Passed:
-		out = append(out, p.okBold.of("✓ ")+p.fg.of("The step is done."))
+		out = append(out, p.okBold.of("✓ ")+p.fg.of("The step is done. ")+p.bold.of("esc")+p.fg.of(" shows what happened."))
 	case step.Index != m.state.Current:
 		out = append(out, p.dim.of("This is an earlier step."))
+	case step.Index == len(m.state.Steps)-1:
+		out = append(out, p.flow(p.quietly(), "The last step does not complete by itself: back on the screen, **enter** does it.", in, "", "")...)
 	default:
 		if len(open) > 0 {
 			out = append(out, p.flow(p.clearly(), open[0], in, p.warn.of("○ ")+p.dim.of("waiting for: "), "  ")...)
@@ -170,10 +215,15 @@ func (d *byHand) waiting(m *program, in int) []string {
 		out = append(out, p.flow(p.quietly(), "The step completes by itself as soon as the cluster shows it.", in, "  ", "  ")...)
 	}
 	keys := p.next("c copy") + "   " + p.bold.of("o") + p.dim.of(" all in a file") + "   " + p.bold.of("esc") + p.dim.of(" back")
-	if d.copied != "" {
-		keys += "   " + p.ok.of("✓ ") + p.fg.of(d.copied)
+	out = append(out, "", fit(keys, in))
+	if d.said != "" {
+		out = append(out, "")
+		out = append(out, p.flow(p.clearly(), d.said, in, p.ok.of("✓ "), "  ")...)
 	}
-	return append(out, "", fit(keys, in), "")
+	for _, l := range wrap(clean(d.path), in-2) { // whole, for it is to be typed elsewhere
+		out = append(out, "  "+p.bold.of(l))
+	}
+	return append(out, "")
 }
 
 // awaited are the checks that finish a step and do not hold yet.

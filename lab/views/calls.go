@@ -110,14 +110,13 @@ func (m *program) called(msg calledMsg) {
 }
 
 func (m *program) saved(msg savedMsg) {
+	m.sight.notice = notice{text: msg.what + " → " + msg.path}
 	if msg.err != nil {
 		m.sight.notice = notice{text: msg.err.Error(), bad: true}
-	} else {
-		m.sight.notice = notice{text: msg.what + " → " + msg.path}
 	}
-	if len(m.dialogs) > 0 {
-		if d, ok := m.dialogs[len(m.dialogs)-1].(*byHand); ok {
-			d.copied = m.sight.notice.text
+	if n := len(m.dialogs); n > 0 && msg.err == nil {
+		if d, ok := m.dialogs[n-1].(*byHand); ok {
+			d.said, d.path = msg.what+" are in", msg.path
 		}
 	}
 }

@@ -85,30 +85,10 @@ func (s *screen) card() []string {
 	if r.empty() {
 		return nil
 	}
-	done := s.step.Phase == lab.Applied
-	f := frame{line: s.line}
-	var body []string
-	in := r.w - 5
-	switch {
-	case s.rewriting():
+	if s.rewriting() {
 		return s.fieldCard(r)
-	case s.step.Question == "" && done:
-		f.line, f.title, body = s.doneCard(in)
-	case s.step.Question == "":
-		f = frame{line: s.fg, heavy: s.focus.kind == onProse, title: " " + s.bold.of("No question here") + " ", foot: s.noise.of("enter apply")}
-		body = append(s.flow(s.quietly(), "This step asks nothing. Look at what it does.", in, "", ""), s.changes(in, true)...)
-	case done:
-		sign, line := s.judged()
-		f.line, f.title = line, " "+sign+s.bold.of(judgement(s.step))+" "
-		body = s.question(in, false)
-	default:
-		f = frame{line: s.dim, title: " " + s.bold.of("Your prediction") + " "}
-		if s.step.Phase != lab.Running {
-			f.line, f.heavy = s.fg, s.focus.kind == onProse
-			f.foot = s.noise.of(optionKeys(len(s.step.Options)) + " choose · enter apply")
-		}
-		body = s.question(in, true)
 	}
+	f, body := s.cardFrame(), s.cardBody(r.w-5)
 	if len(body) < r.h-2 {
 		body = append([]string{""}, body...)
 	}
@@ -116,6 +96,46 @@ func (s *screen) card() []string {
 		f.foot = s.noise.of("goes on · a higher window shows it all")
 	}
 	return box(f, inset(2, body), r.w, r.h)
+}
+
+func (s *screen) cardFrame() frame {
+	done := s.step.Phase == lab.Applied
+	switch {
+	case done && s.step.Question == "" && s.failed():
+		return frame{line: s.bad, title: " " + s.badBold.of("✗ ") + s.bold.of("not done") + " "}
+	case done && s.step.Question == "":
+		return frame{line: s.ok, title: " " + s.okBold.of("✓ ") + s.bold.of("done") + " "}
+	case s.step.Question == "":
+		return frame{line: s.fg, heavy: s.focus.kind == onProse, title: " " + s.bold.of("No question here") + " ", foot: s.noise.of("enter apply")}
+	case done:
+		sign, line := s.judged()
+		return frame{line: line, title: " " + sign + s.bold.of(judgement(s.step)) + " "}
+	case s.step.Phase == lab.Running:
+		return frame{line: s.dim, title: " " + s.bold.of("Your prediction") + " "}
+	}
+	return frame{line: s.fg, heavy: s.focus.kind == onProse, title: " " + s.bold.of("Your prediction") + " ",
+		foot: s.noise.of(optionKeys(len(s.step.Options)) + " choose · enter apply")}
+}
+
+func (s *screen) cardBody(w int) []string {
+	var body []string
+	switch {
+	case s.step.Question != "":
+		body = s.question(w, true)
+	case s.step.Phase == lab.Applied:
+		body = s.summed(w)
+	default:
+		body = append(s.flow(s.quietly(), "This step asks nothing. Look at what it does.", w, "", ""), s.changes(w, true)...)
+	}
+	if s.aside {
+		body = append(body, s.reason(w)...)
+	}
+	return body
+}
+
+// reason is the explanation where it stands under the options.
+func (s *screen) reason(w int) []string {
+	return append([]string{""}, s.pen.prose(s.clearly(), s.step.Explanation, w)...)
 }
 
 func optionKeys(n int) string {
@@ -126,12 +146,8 @@ func optionKeys(n int) string {
 	return strings.Join(keys, " ")
 }
 
-// doneCard sums up a step that asked nothing.
-func (s *screen) doneCard(w int) (line style, title string, body []string) {
-	line, sign, said := s.ok, s.okBold.of("✓ "), "done"
-	if s.failed() {
-		line, sign, said = s.bad, s.badBold.of("✗ "), "not done"
-	}
+// summed sums up a step that asked nothing.
+func (s *screen) summed(w int) []string {
 	passed := 0
 	for _, c := range s.step.Checks {
 		if c.Result == lesson.Passed {
@@ -145,12 +161,12 @@ func (s *screen) doneCard(w int) (line style, title string, body []string) {
 		}
 	}
 	row := func(k, v string) string { return fit(s.noise.of(fit(k, 10))+s.fg.of(v), w) }
-	body = []string{
+	out := []string{
 		row("requests", number(own)),
-		row("checks", fmt.Sprintf("%d of %d hold", passed, len(s.step.Checks))),
+		row("checks", number(passed)+" of "+number(len(s.step.Checks))+" hold"),
 	}
 	if s.step.Took > 0 {
-		body = append(body, row("took", took(s.step.Took)))
+		out = append(out, row("took", took(s.step.Took)))
 	}
-	return line, " " + sign + s.bold.of(said) + " ", body
+	return out
 }

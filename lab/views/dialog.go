@@ -30,7 +30,11 @@ func (help) press(_ *program, _ tea.KeyPressMsg) (bool, tea.Cmd) { return true, 
 func (help) draw(m *program, w, h int) []string {
 	p := m.pen
 	cw := min(36, (w-8)/2)
-	g := m.keys.groups()
+	keys := m.keys
+	if n := m.mostOptions(); n > 0 {
+		keys.Predict.SetHelp("1–"+number(n), keys.Predict.Help().Desc)
+	}
+	g := keys.groups()
 	col := func(gs ...group) []string {
 		out := []string{""}
 		for i, g := range gs {
@@ -63,6 +67,17 @@ func (help) draw(m *program, w, h int) []string {
 	return p.dialogBox(" "+p.bold.of("Keys and signs")+" ", p.noise.of("esc back"), append(body, ""), 2*cw+6)
 }
 
+// mostOptions is how many options a question of the track has at most; 0 where no track is open.
+func (m *program) mostOptions() int {
+	n := 0
+	if m.state != nil {
+		for _, s := range m.state.Steps {
+			n = max(n, len(s.Options))
+		}
+	}
+	return n
+}
+
 // resetting asks before all is begun anew.
 type resetting struct{}
 
@@ -86,6 +101,10 @@ type goingTo struct{ at int }
 
 func (d *goingTo) press(m *program, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	n := len(m.state.Steps)
+	if number := k.String(); len(number) == 1 && number >= "1" && number <= "9" {
+		d.at = min(int(number[0]-'1'), n-1)
+		return false, nil
+	}
 	switch {
 	case key.Matches(k, m.keys.Down):
 		d.at = min(d.at+1, n-1)
@@ -123,6 +142,6 @@ func (d *goingTo) draw(m *program, w, h int) []string {
 		}
 		lines = append(lines, l)
 	}
-	lines = append(lines, "", p.next("enter go there")+"   "+p.bold.of("↑ ↓")+p.dim.of(" choose")+"   "+p.bold.of("esc")+p.dim.of(" back"), "")
+	lines = append(lines, "", p.next("enter go there")+"   "+p.bold.of("↑ ↓ 1–9")+p.dim.of(" choose")+"   "+p.bold.of("esc")+p.dim.of(" back"), "")
 	return p.dialogBox(" "+p.bold.of("Go to a step")+" ", "", lines, w)
 }

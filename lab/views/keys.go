@@ -23,7 +23,7 @@ func bind(help, does string, keys ...string) key.Binding {
 func newKeyMap() keyMap {
 	return keyMap{
 		Apply:   bind("enter", "apply, then go on", "enter"),
-		Predict: bind("1–4", "predict", "1", "2", "3", "4"),
+		Predict: bind("1 2 …", "predict", "1", "2", "3", "4"),
 		Choose:  bind("↑ ↓", "choose", "up", "down"),
 		Back:    bind("← →", "look back", "left"),
 		Forward: bind("← →", "look back", "right"),
@@ -38,7 +38,7 @@ func newKeyMap() keyMap {
 		PrevObject: bind("[ ]", "another object", "["),
 		NextObject: bind("[ ]", "another object", "]"),
 		Managers:   bind("m", "managedFields", "m"),
-		Zoom:       bind("z", "zoom a pane or the log", "z"),
+		Zoom:       bind("z", "zoom text, pane, log", "z"),
 		Up:         bind("j k", "scroll", "k", "up"),
 		Down:       bind("j k", "scroll", "j", "down"),
 		PageUp:     bind("pgup pgdn", "by pages", "pgup"),
@@ -91,6 +91,8 @@ func (s *screen) nextKeys(k keyMap) []hint {
 		out = append(out, of(k.Pause).as("pause"))
 	case s.busy != "" || s.step.Phase == lab.Running:
 		out = append(out, of(k.Escape).as("cancel"))
+	case s.failed() && len(s.step.Hints) > 0: // to do the same again is not what they say
+		out = append(out, of(k.GoTo).as("go to"), of(k.Reset).as("reset"), of(k.Apply).as("try again"))
 	case s.failed():
 		out = append(out, of(k.Apply).as("try again"), of(k.GoTo).as("go to"), of(k.Reset).as("reset"))
 	case s.step.Phase == lab.Applied && st.Current == len(st.Steps)-1:

@@ -2,6 +2,8 @@ package views
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -156,11 +158,156 @@ func TestByHandCopiesTheCommandsWhole(t *testing.T) {
 }
 
 func TestByHandWritesAFileThatOthersCannotRead(t *testing.T) {
-	m, _ := with(t, before, 80, 24)
-	m.state.Kubeconfig = t.TempDir() + "/kubeconfig"
-	m.strike("K", "o")
-	if !onScreen(m, "the commands →") {
-		t.Error("the screen does not say where they are")
+	for _, z := range [][2]int{{80, 24}, {160, 45}} {
+		m, _ := with(t, before, z[0], z[1])
+		folder := t.TempDir() + "/" + strings.Repeat("a-long-name/", 6)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		m.state.Kubeconfig = folder + "kubeconfig"
+		m.strike("K", "o")
+		path := folder + "step-4-step-4.sh"
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%v, %v", info, err)
+		}
+		if box := strings.Join(m.dialogs[0].draw(m, m.w, m.h), "\n"); !strings.Contains(strings.NewReplacer("┃", "", "\n", "", " ", "").Replace(ansi.Strip(box)), path) {
+			t.Errorf("the dialog does not show the path whole:\n%s", ansi.Strip(box))
+		}
+	}
+}
+
+func TestALongCommandIsReadableWhole(t *testing.T) {
+	const line = `  patch=$(kubectl get widgets $w -o go-template='[{{range $i, $m := .metadata.managedFields}}{"op":"replace","path":"/metadata/managedFields/{{$i}}/apiVersion"}{{end}}]')`
+	for _, w := range []int{30, 66, 100, 200} {
+		var joined string
+		for i, l := range goOnBelow(line, w) {
+			if width(l) > w {
+				t.Errorf("at %d a line of %d", w, width(l))
+			}
+			if i > 0 {
+				pad, rest, ok := strings.Cut(l, goesOn)
+				if !ok || strings.Trim(pad, " ") != "" {
+					t.Errorf("at %d no sign that it goes on: %q", w, l)
+				}
+				l = rest
+			}
+			joined += l
+		}
+		if joined != line {
+			t.Errorf("at %d it reads %q", w, joined)
+		}
+	}
+	m, _ := with(t, func() *lab.State {
+		st := before()
+		st.Steps[3].Actions[0].Kubectl = []string{"for w in a b; do\n" + line + "\ndone"}
+		return st
+	}, 80, 24)
+	m.strike("K")
+	_, cmd := m.Update(press("c"))
+	if want := tea.SetClipboard(strings.Join(script(m.state, m.current()), "\n") + "\n")(); cmd() != want || !strings.Contains(fmt.Sprint(want), line) {
+		t.Error("what is copied is not the command")
+	}
+}
+
+func TestTheDialogByHandSaysHowTheStepEnds(t *testing.T) {
+	m, _ := with(t, applied, 120, 30)
+	m.strike("K")
+	if !onScreen(m, "✓ The step is done. esc shows what happened.") {
+		t.Error("of a step that is done it does not say so")
+	}
+	m, _ = with(t, func() *lab.State { return at(10, lab.Ready, sixNew) }, 120, 30)
+	m.strike("K")
+	if onScreen(m, "by itself as soon") || !onScreen(m, "enter does it") {
+		t.Error("it promises that the last step completes by itself")
+	}
+}
+
+func TestQuittingAsksWhileAStepIsAtWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		state func() *lab.State
+		asks  string
+	}{
+		"ready": {before, ""}, "applied": {applied, ""}, "rewriting": {rewriting, "a rewrite is going on: q again quits, esc stays"},
+		"paused":  {paused, "a rewrite is going on: q again quits, esc stays"},
+		"running": {func() *lab.State { return at(3, lab.Running, fiveOld) }, "the step is being applied: q again quits, esc stays"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, s := with(t, c.state, 120, 30)
+			_, cmd := m.Update(press("q"))
+			if c.asks == "" {
+				if cmd == nil {
+					t.Error("it does not quit")
+				}
+				return
+			}
+			if cmd != nil || !onScreen(m, c.asks) {
+				t.Fatal("it does not ask")
+			}
+			if m.strike("esc"); onScreen(m, "q again quits") || len(s.asked) > 0 {
+				t.Errorf("esc does more than stay: %q", s.asked)
+			}
+			m.strike("q", "j")
+			if _, cmd = m.Update(press("q")); cmd != nil {
+				t.Error("another key between is not taken for no")
+			}
+			if _, cmd = m.Update(press("q")); cmd == nil {
+				t.Error("q again does not quit")
+			}
+		})
+	}
+}
+
+func TestNumbersChooseAmongTheSteps(t *testing.T) {
+	m, s := with(t, before, 120, 30)
+	m.strike("g", "2", "enter", "g", "9", "down", "enter")
+	if want := []string{"go to step-2", "go to step-10"}; !slices.Equal(s.asked, want) {
+		t.Errorf("the session was asked for %q, not %q", s.asked, want)
+	}
+}
+
+func TestProseIsZoomedWhereItHasTheFocus(t *testing.T) {
+	for _, z := range [][2]int{{80, 24}, {120, 30}, {160, 45}} {
+		m, s := with(t, before, z[0], z[1])
+		m.strike("z")
+		for _, text := range append([]string{"+ foxtrot  at v1beta1", "nobody touches their bytes", m.current().Question[:20]}, optionTexts(m.current())...) {
+			if !onScreen(m, text) {
+				t.Errorf("%v: %q is not on the screen", z, text)
+			}
+		}
+		if onScreen(m, "apiVersion: ") || onScreen(m, "objects stored in etcd") {
+			t.Errorf("%v: the panes are in sight", z)
+		}
+		m.strike("3", "tab")
+		if !onScreen(m, "apiVersion: ") || !slices.Equal(s.asked, []string{"predict error"}) {
+			t.Errorf("%v: tab does not lead to a pane, or the question was not answered: %q", z, s.asked)
+		}
+		m.strike("esc")
+		if m.sight.zoom != noZoom {
+			t.Errorf("%v: esc does not lead back", z)
+		}
+	}
+}
+
+func TestWhatEnterAppliesIsNeverOutOfReach(t *testing.T) {
+	for _, z := range [][2]int{{80, 24}, {100, 28}, {120, 30}, {160, 45}} {
+		m, _ := with(t, func() *lab.State {
+			st := before()
+			st.Steps[3].Briefing = strings.Repeat("Word after word. ", 40)
+			return st
+		}, z[0], z[1])
+		for range 60 {
+			if onScreen(m, "foxtrot  at v1beta1") {
+				break
+			}
+			if !onScreen(m, "j ↓") {
+				t.Errorf("%v: nothing says that there is more", z)
+				break
+			}
+			m.strike("j")
+		}
+		if !onScreen(m, "foxtrot  at v1beta1") {
+			t.Errorf("%v: the changes cannot be reached", z)
+		}
 	}
 }
 
@@ -254,6 +401,37 @@ func TestTheQuestionStaysInSight(t *testing.T) {
 				t.Errorf("%v: the option %q is out of sight", z, o.Text)
 			}
 		}
+	}
+}
+
+func TestTheStartOffersOnlyWhatThereIs(t *testing.T) {
+	m := show(t, fixture{}, "dark", 160, 45)
+	if !onScreen(m, "tab next group") || !onScreen(m, "↑ ↓ choose") {
+		t.Error("the groups cannot be reached")
+	}
+	const summary = "a summary that is longer than the column of the tracks, and is to be read to its end"
+	for _, z := range [][2]int{{160, 45}, {120, 30}, {80, 24}} {
+		l := fixtureLab()
+		l.Tracks = l.Tracks[:1]
+		l.Tracks[0].Summary = summary
+		m, err := newProgram(t.Context(), l, Options{Width: z[0], Height: z[1]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if onScreen(m, "next group") || onScreen(m, "choose") {
+			t.Errorf("%v: it offers a choice where there is one track", z)
+		}
+		if !onScreen(m, "to its end") || !onScreen(m, "How a step goes") && z[1] > 24 {
+			t.Errorf("%v: the summary is cut, or nothing says how a step goes", z)
+		}
+	}
+}
+
+func TestTheHelpCountsTheOptions(t *testing.T) {
+	m, _ := with(t, before, 120, 30)
+	m.strike("?")
+	if !onScreen(m, "1–3        predict") {
+		t.Error("it does not")
 	}
 }
 

@@ -40,9 +40,11 @@ const (
 	noZoom zoom = iota
 	zoomPane
 	zoomLog
+	zoomProse
 )
 
-// layout is where everything stands. It is computed once a resize; nothing moves between the states of a step.
+// layout is where everything stands. What has no room in the band over the panes may take the lines that they can spare;
+// nothing else moves between the states of a step.
 type layout struct {
 	w, h                                              int
 	form                                              form
@@ -57,6 +59,7 @@ type measures struct {
 	panes    int // side by side
 	versions int // rows of the version table
 	zoom     zoom
+	more     int // lines that the panes can spare for the band over them
 }
 
 const railWidth = 27
@@ -75,7 +78,7 @@ func arrange(w, h int, m measures) layout {
 	if l.airy {
 		y++
 	}
-	top := l.above(y)
+	top := l.above(y, m.more)
 	y += top
 	bottom := h - 1 // exclusive; grows upwards from the keys
 	if l.airy {
@@ -119,7 +122,7 @@ func formFor(w, h int) form {
 }
 
 // above lays out the band over the panes and says how high it is.
-func (l *layout) above(y int) int {
+func (l *layout) above(y, more int) int {
 	h := 11
 	switch {
 	case l.form == formTabs && l.h < 30:
@@ -129,6 +132,7 @@ func (l *layout) above(y int) int {
 	case l.h >= 43:
 		h = 13 + (l.h-43)/4
 	}
+	h += more
 	switch {
 	case l.w < 100:
 		l.prose = rect{2, y, l.w - 4, h}
@@ -165,6 +169,8 @@ func (l *layout) zoomed(m measures) {
 	switch {
 	case m.zoom == zoomLog:
 		l.log = body
+	case m.zoom == zoomProse:
+		l.prose = rect{3, 3, l.w - 6, l.h - 5}
 	default:
 		l.panes = []rect{{1, 2, l.w - 2, l.h - 3}}
 	}

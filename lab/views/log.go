@@ -3,6 +3,7 @@ package views
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -68,7 +69,7 @@ func (s *screen) logLine(x evidence.Exchange, left int, col int, w int) string {
 
 func milliseconds(ms float64) string {
 	switch {
-	case ms >= 10000:
+	case ms >= 1000:
 		return strconv.FormatFloat(ms/1000, 'f', 1, 64) + " s"
 	case ms >= 100:
 		return strconv.Itoa(int(ms)) + " ms"
@@ -87,6 +88,9 @@ func (s *screen) note(x evidence.Exchange) string {
 	}
 	if x.DryRun() {
 		said = append(said, s.noise.of("dry run"))
+	}
+	if name := created(x); name != "" {
+		said = append(said, s.noise.of(name))
 	}
 	switch asked := asks(x); {
 	case x.Status == 0:
@@ -113,6 +117,15 @@ func refusal(x evidence.Exchange) string {
 	return clean(x.Reason) + ": " + why
 }
 
+// created is the name of the object that a request was to create; its path does not have it.
+func created(x evidence.Exchange) string {
+	var o struct{ Metadata struct{ Name string } }
+	if x.Method != http.MethodPost || json.Unmarshal([]byte(x.Body), &o) != nil {
+		return ""
+	}
+	return clean(o.Metadata.Name)
+}
+
 // asks says in brief what a request asked for.
 func asks(x evidence.Exchange) string {
 	if x.Body == "" {
@@ -137,11 +150,7 @@ func asks(x evidence.Exchange) string {
 		}
 		return "server-side apply"
 	case evidence.JSON:
-		var o struct{ Metadata struct{ Name string } }
-		if x.Method == "POST" && json.Unmarshal([]byte(x.Body), &o) == nil {
-			return clean(o.Metadata.Name)
-		}
-		return ""
+		return "" // a whole object; created names it
 	}
 	return clean(x.Body[:min(len(x.Body), 400)])
 }
@@ -225,7 +234,7 @@ func (s *screen) requests(w, h int) []string {
 func (s *screen) requestLines(x evidence.Exchange, w int) []string {
 	line := s.logLine(x, 1, 30, w)
 	said := whole(x)
-	if said == "" || width(said) <= w-55 {
+	if said == "" || width(said)+width(created(x)) <= w-58 {
 		return []string{line}
 	}
 	return append([]string{line}, inset(13, s.flow(s.quietly(), said, w-15, "", ""))...)

@@ -14,32 +14,30 @@ import (
 	"github.com/crdlab/crdlab/lab/verdict"
 )
 
-// outcome is what happened: the prediction, refusals, what holds, and why. Where not all of it fits, the reason goes
-// before what holds: it is what a person came for.
-func (s *screen) outcome(w, room int) []string {
-	var parts [][]string
-	if s.failed() {
-		parts = append(parts, s.failure(w))
-	} else if s.lay.form != formWide && s.step.Question != "" {
-		parts = append(parts, s.foretold(w))
+// outcome is what happened, always in this order: the prediction, refusals, why, and what holds.
+func (s *screen) outcome(w int) []string {
+	var foretold, refusals, why []string
+	switch {
+	case s.failed():
+		foretold = s.failure(w)
+	case s.lay.card.empty() && s.step.Question != "":
+		foretold = s.foretold(w)
 	}
-	var refusals, why []string
 	for _, x := range wanted(s.step) {
-		refusals = append(refusals, s.refused(x, w, s.lay.form == formTabs)...)
+		refusals = append(refusals, s.refused(x, w, s.lay.form == formTabs && s.lay.zoomOn == noZoom)...)
 	}
-	if !s.failed() && s.step.Explanation != "" {
+	if !s.failed() && s.step.Explanation != "" && !s.aside {
 		why = s.pen.prose(s.quietly(), s.step.Explanation, w)
 	}
-	holds := s.holding(w)
-	parts = append(parts, refusals, holds, why)
-	if n := len(parts); len(s.spaced(parts)) > room {
-		parts[n-2], parts[n-1] = why, holds
+	return s.spaced([][]string{foretold, refusals, why, s.holding(w)})
+}
+
+// past is what was said before a step that is looked back at.
+func (s *screen) past(w int) []string {
+	if !s.lookingBack() || s.step.Briefing == "" {
+		return nil
 	}
-	out := s.spaced(parts)
-	if s.lookingBack() && s.step.Briefing != "" {
-		out = append(append(out, "", s.noise.of("what was said before it")), s.pen.prose(s.quietly(), s.step.Briefing, w)...)
-	}
-	return out
+	return append([]string{"", s.noise.of("what was said before it")}, s.pen.prose(s.quietly(), s.step.Briefing, w)...)
 }
 
 // spaced sets parts one below the other, with air between them where there is any; a frame brings its own.
@@ -73,9 +71,6 @@ func (s *screen) foretold(w int) []string {
 func (s *screen) holding(w int) []string {
 	out := s.checks(w)
 	if v := s.step.Verdict; v != nil {
-		if s.lay.form != formTabs {
-			out = append(out, "")
-		}
 		out = append(out, s.verdict(v, w)...)
 	}
 	r := s.step.Rewrite
@@ -91,16 +86,13 @@ func (s *screen) holding(w int) []string {
 	return out
 }
 
+// checks are those that hold, or could not be made.
 func (s *screen) checks(w int) []string {
 	var out []string
 	for _, c := range s.step.Checks {
 		switch c.Result {
 		case lesson.Passed:
 			out = append(out, s.flow(s.clearly(), c.Title, w, s.ok.of("✓ "), "  ")...)
-		case lesson.Failed:
-			out = append(out, s.flow(s.clearly(), c.Title, w, s.badBold.of("✗ "), "  ")...)
-			out = append(out, s.flow(s.clearly(), c.Want, w, "  "+s.noise.of("wanted "), spaces(9))...)
-			out = append(out, s.flow(s.clearly(), c.Got, w, "  "+s.noise.of("seen   "), spaces(9))...)
 		case lesson.Skipped:
 			out = append(out, s.flow(s.quietly(), c.Title+" · skipped: "+c.Reason, w, s.warn.of("○ "), "  ")...)
 		}
@@ -108,15 +100,31 @@ func (s *screen) checks(w int) []string {
 	return out
 }
 
+// unmet are the checks that do not hold, with what was seen.
+func (s *screen) unmet(w int) []string {
+	var out []string
+	for _, c := range s.step.Checks {
+		if c.Result == lesson.Failed {
+			out = append(out, s.flow(s.clearly(), c.Title, w, s.badBold.of("✗ "), "  ")...)
+			out = append(out, s.flow(s.clearly(), c.Want, w, "  "+s.noise.of("wanted "), spaces(9))...)
+			out = append(out, s.flow(s.clearly(), c.Got, w, "  "+s.noise.of("seen   "), spaces(9))...)
+		}
+	}
+	return out
+}
+
+// refusalExpected says whether an action is to be refused.
+func refusalExpected(step *lab.Step, action string) bool {
+	return step.Lesson != nil && slices.ContainsFunc(step.Lesson.Actions, func(l lesson.Action) bool {
+		return l.ID == action && l.Expect.Refused
+	})
+}
+
 // wanted are the refusals that the step is about.
 func wanted(step *lab.Step) []evidence.Exchange {
 	var out []evidence.Exchange
-	if step.Lesson == nil {
-		return nil
-	}
 	for _, a := range step.Actions {
-		expects := slices.ContainsFunc(step.Lesson.Actions, func(l lesson.Action) bool { return l.ID == a.ID && l.Expect.Refused })
-		if !expects {
+		if !refusalExpected(step, a.ID) {
 			continue
 		}
 		for _, i := range slices.Backward(a.Exchanges) {
@@ -129,11 +137,11 @@ func wanted(step *lab.Step) []evidence.Exchange {
 	return out
 }
 
-// unwanted is the newest refusal that nobody wanted; nil where there is none.
+// unwanted is the newest refusal of the last attempt that nobody wanted; nil where there is none.
 func unwanted(step *lab.Step) *evidence.Exchange {
 	meant := wanted(step)
 	for _, x := range slices.Backward(step.Exchanges) {
-		own := x.Actor == evidence.ByStep && (x.Refused() || x.Status == 0)
+		own := x.Actor == evidence.ByStep && x.Seq > step.Attempt && (x.Refused() || x.Status == 0)
 		if own && !slices.ContainsFunc(meant, func(y evidence.Exchange) bool { return y.Seq == x.Seq && y.Path == x.Path }) {
 			return &x
 		}
@@ -168,18 +176,18 @@ func (s *screen) refused(x evidence.Exchange, w int, tight bool) []string {
 	if field != "" {
 		title += s.say(s.dim, field) + " "
 	}
-	f := frame{line: s.dim, title: title, note: s.dim.of("refused, as wanted")}
+	f := frame{line: s.dim, title: title, note: s.dim.of("refused, as intended")}
 	return box(f, body, w, len(body)+2)
 }
 
-// failure is what went wrong, loudly, and what to do.
+// failure is what went wrong, loudly, and what to do: the error of the last attempt, what does not hold, and the way on.
 func (s *screen) failure(w int) []string {
 	title, text := s.badBold.of("✗ ")+s.bold.of("the step is not done"), ""
 	if s.step.Err != nil {
 		text = clean(s.step.Err.Error())
 	}
 	if x := unwanted(s.step); x != nil {
-		title = s.badBold.of("✗ "+strings.TrimSpace(statusText(x.Status)+" "+clean(x.Reason))) + s.bold.of(" not wanted")
+		title = s.badBold.of("✗ "+strings.TrimSpace(statusText(x.Status)+" "+clean(x.Reason))) + s.bold.of(" unexpected")
 		if text == "" {
 			text = x.Method + " " + clean(x.Path) + ": " + clean(x.Message)
 		}
@@ -190,10 +198,15 @@ func (s *screen) failure(w int) []string {
 			body = append(body, " "+s.say(s.fg, l))
 		}
 	}
+	body = append(body, inset(1, s.unmet(w-5))...)
 	for _, h := range s.step.Hints {
 		body = append(body, s.flow(s.loudly(), h, w-4, " "+s.warnBold.of("▲ "), "   ")...)
 	}
-	if !s.lookingBack() {
+	switch {
+	case s.lookingBack():
+	case len(s.step.Hints) > 0: // they are the way on
+		body = append(body, s.flow(s.quietly(), "K shows how by hand · r resets the track · enter tries it again", w-4, "   ", "   ")...)
+	default:
 		body = append(body, s.flow(s.loudly(), "enter tries it again · K shows how by hand · r resets the track", w-4, " "+s.bold.of("→ "), "   ")...)
 	}
 	return box(frame{line: s.bad, title: " " + title + " ", heavy: true}, body, w, len(body)+2)

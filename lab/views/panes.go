@@ -56,6 +56,15 @@ func (v visible) shows(path string) bool {
 	return false
 }
 
+// omitted is how many rows have no room.
+func (v visible) omitted() int {
+	n := 0
+	for i, sub := range v.subjects {
+		n += len(sub.rows) - len(v.rows[i])
+	}
+	return n
+}
+
 // panes draws the panes side by side, or the one that has the screen for itself.
 func (s *screen) panes() []part {
 	if s.lay.zoomOn == zoomPane {
@@ -227,6 +236,9 @@ func (s *screen) paneFrame(pane, w int, v visible) frame {
 		f.note = s.flags(s.scene.obs.Version(version), w-len(version)-12)
 		if pane == 0 {
 			f.foot = s.objectSaid(w)
+			if left := " · z " + number(v.omitted()) + " lines more"; v.omitted() > 0 && width(f.foot+left)+6 <= w {
+				f.foot += s.noise.of(" · ") + s.bold.of("z") + s.noise.of(left[len(" · z"):])
+			}
 		}
 	}
 	if more := v.lines - s.lay.panes[0].h + 2; more > s.paneScroll && f.heavy {

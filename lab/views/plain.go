@@ -216,7 +216,7 @@ func (p *plain) outcome(st *lab.State, step *lab.Step) {
 		}
 	}
 	if step.Err != nil {
-		p.item("Not wanted: ", step.Err.Error())
+		p.item("Unexpected: ", step.Err.Error())
 	}
 	if step.Question != "" && step.Phase == lab.Applied {
 		_, text := option(step, step.Answer)
@@ -242,7 +242,11 @@ func (p *plain) outcome(st *lab.State, step *lab.Step) {
 
 func (p *plain) exchange(st *lab.State, x evidence.Exchange) {
 	version, rest := target(x.Path, st.Resource)
-	line := x.Method + " " + strings.TrimSpace(version+" "+strings.TrimPrefix(rest, "…/")) + ": " + strings.TrimSpace(statusText(x.Status))
+	named := created(x)
+	if named != "" {
+		named = " (" + named + ")"
+	}
+	line := x.Method + " " + strings.TrimSpace(version+" "+strings.TrimPrefix(rest, "…/")) + named + ": " + strings.TrimSpace(statusText(x.Status))
 	if x.Refused() {
 		line += " " + refusal(x)
 	}
@@ -269,7 +273,8 @@ func (p *plain) checks(step *lab.Step) {
 
 func (p *plain) findings(step *lab.Step) {
 	if r := step.Rewrite; r != nil {
-		p.say("Rewritten: %d, unchanged: %d, relabelled: %d, conflicts: %d, failures: %d.", r.Written, r.Unchanged, r.Relabelled, r.Conflicts, len(r.Failures))
+		p.say("Rewritten: %s, unchanged: %s, relabelled: %s, conflicts: %s, failures: %s.", number(r.Written), number(r.Unchanged),
+			number(r.Relabelled), number(r.Conflicts), number(len(r.Failures)))
 	}
 	if step.Verdict == nil {
 		return

@@ -159,31 +159,31 @@ func (m *program) move(s *screen, by int) {
 	m.sight.focus = stops[(at+by+len(stops))%len(stops)]
 	if m.sight.focus.kind != onProse {
 		m.sight.shown = m.sight.focus
-		if m.sight.zoom != noZoom {
-			m.sight.zoom = zoomPane
-			if m.sight.focus.kind == onLog && s.lay.form != formTabs {
-				m.sight.zoom = zoomLog
-			}
-		}
-	} else if m.sight.zoom != noZoom {
-		m.move(s, by)
+	}
+	if m.sight.zoom != noZoom {
+		m.sight.zoom = zoomOf(m.sight.focus, s.lay.form)
 	}
 }
 
-// zoom gives the focused pane, or the log, the screen for itself, and takes it back.
+// zoom gives what has the focus the screen for itself, and takes it back.
 func (m *program) zoom(s *screen) {
-	m.sight.paneScroll = 0
-	switch {
-	case m.sight.zoom != noZoom:
+	m.sight.paneScroll, m.sight.proseScroll = 0, 0
+	if m.sight.zoom != noZoom {
 		m.sight.zoom = noZoom
-	case m.sight.focus.kind == onLog && s.lay.form != formTabs:
-		m.sight.zoom = zoomLog
-	default:
-		m.sight.zoom = zoomPane
-		if m.sight.focus.kind == onProse {
-			m.sight.focus = m.sight.shown
-		}
+		return
 	}
+	m.sight.zoom = zoomOf(m.sight.focus, s.lay.form)
+}
+
+// zoomOf is the zoom of what has the focus; among tabs the log is one of them.
+func zoomOf(f focus, in form) zoom {
+	switch {
+	case f.kind == onProse:
+		return zoomProse
+	case f.kind == onLog && in != formTabs:
+		return zoomLog
+	}
+	return zoomPane
 }
 
 // another shows the next object of those that are held, and asks that it be held.

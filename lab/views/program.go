@@ -39,6 +39,7 @@ type program struct {
 	sight    sight
 	call     *call // what is going on
 	dialogs  []dialog
+	leaving  bool // q was pressed while a step is at work: once more, and it quits
 
 	scene    *scene
 	sceneFor sceneKey
@@ -301,6 +302,8 @@ func (m *program) lead() {
 // press takes a key: those that work everywhere, then the topmost dialog's, then the screen's.
 func (m *program) press(k tea.KeyPressMsg) tea.Cmd {
 	m.sight.notice = notice{}
+	leaving := m.leaving
+	m.leaving = false
 	switch {
 	case key.Matches(k, m.keys.Suspend):
 		return tea.Suspend
@@ -318,7 +321,9 @@ func (m *program) press(k tea.KeyPressMsg) tea.Cmd {
 	}
 	switch {
 	case key.Matches(k, m.keys.Quit):
-		return tea.Quit
+		return m.leave(leaving)
+	case leaving && key.Matches(k, m.keys.Escape):
+		return nil
 	case key.Matches(k, m.keys.Help):
 		m.dialogs = append(m.dialogs, help{})
 		return nil
@@ -332,6 +337,20 @@ func (m *program) press(k tea.KeyPressMsg) tea.Cmd {
 		return cmd
 	}
 	return m.pressSession(k)
+}
+
+// leave quits; where a step is at work, only when it is asked for a second time.
+func (m *program) leave(again bool) tea.Cmd {
+	if again || m.state == nil || m.current().Phase != lab.Running {
+		return tea.Quit
+	}
+	what := "the step is being applied"
+	if m.screen().rewriting() || m.state.Paused {
+		what = "a rewrite is going on"
+	}
+	m.leaving = true
+	m.sight.notice = notice{text: what + ": q again quits, esc stays"}
+	return nil
 }
 
 // View draws the screen.
@@ -382,7 +401,7 @@ func (m *program) screen() *screen {
 	if m.call != nil {
 		s.busy = m.call.name
 	}
-	s.lay = arrange(m.w, m.h, measures{panes: len(m.scene.versions) + 1, versions: len(tableVersions(m.scene)), zoom: m.sight.zoom})
+	s.settle(m.w, m.h, measures{panes: len(m.scene.versions) + 1, versions: len(tableVersions(m.scene)), zoom: m.sight.zoom})
 	return s
 }
 

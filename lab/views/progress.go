@@ -51,24 +51,30 @@ func (s *screen) progress(p *rewrite.Progress, w int) []string {
 	}
 	out := []string{ends(left, right, w), s.hue(to).of(strings.Repeat(s.texture(to), cells)) + rest, ""}
 	percent := 0
-	if p.Total > 0 {
-		percent = p.Done * 100 / p.Total
+	if total > 0 {
+		percent = done * 100 / total
 	}
-	figure := func(name, value string) string { return "    " + s.noise.of(name+" ") + s.fg.of(value) }
-	line := s.bold.of(number(percent)+" %") + figure("rate", number(int(p.Rate+0.5))+"/s")
+	return append(append(out, abreast(s.figures(p, percent), "    ", w)...), "")
+}
+
+// figures are the numbers of a rewrite. How many are done is counted; answered says how many requests were.
+func (s *screen) figures(p *rewrite.Progress, percent int) []string {
+	figure := func(name, value string) string { return s.noise.of(name+" ") + s.fg.of(value) }
+	out := []string{s.bold.of(number(percent) + " %"), figure("rate", number(int(p.Rate+0.5))+"/s")}
 	if s.state.Paused {
-		line += "    " + s.warnBold.of("○ paused")
+		out = append(out, s.warnBold.of("○ paused"))
 	} else if p.Left > 0 {
-		line += figure("left", took(p.Left))
+		out = append(out, figure("left", took(p.Left)))
 	}
+	out = append(out, figure("answered", number(p.Done)+" of "+number(p.Total)))
 	if p.BytesAfter > 0 {
-		line += figure("bytes", moveSaid(p.BytesBefore, p.BytesAfter))
+		out = append(out, figure("bytes", moveSaid(p.BytesBefore, p.BytesAfter)))
 	}
-	line += figure("conflicts", number(p.Conflicts))
+	out = append(out, figure("conflicts", number(p.Conflicts)))
 	if p.Failed > 0 {
-		line += "    " + s.badBold.of("✗ failed "+number(p.Failed))
+		out = append(out, s.badBold.of("✗ failed "+number(p.Failed)))
 	}
-	return append(out, line, "")
+	return out
 }
 
 // moveSaid writes two sizes, with one unit where it serves both.

@@ -345,6 +345,9 @@ func decode(raw json.RawMessage, managers bool) map[string]any {
 	if !ok {
 		return o
 	}
+	if a, ok := meta["annotations"].(map[string]any); ok && len(a) == 1 && text(a[lastApplied]) != "" {
+		meta["annotations"] = spoken(lastApplied + ": " + clean(text(a[lastApplied]))) // long, and no news: one line, cut
+	}
 	entries, _ := meta["managedFields"].([]any)
 	delete(meta, "managedFields")
 	if managers && len(entries) > 0 {
@@ -352,6 +355,9 @@ func decode(raw json.RawMessage, managers bool) map[string]any {
 	}
 	return o
 }
+
+// lastApplied is where a client-side apply keeps the whole manifest.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // managed makes one line of each entry of managedFields: who, how; at which version, what.
 func managed(entries []any) map[string]any {

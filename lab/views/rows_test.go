@@ -138,6 +138,18 @@ func TestManagedFieldsAreOneLineAnEntry(t *testing.T) {
 	t.Error("there is no entry")
 }
 
+func TestAKeptManifestIsOneLine(t *testing.T) {
+	raw := json.RawMessage(`{"metadata":{"name":"alpha","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"kind\":\"Widget\"}\n"}}}`)
+	meta := decode(raw, false)["metadata"].(map[string]any)
+	if got := inline(meta["annotations"]); !strings.HasPrefix(got, "kubectl.kubernetes.io/last-applied-configuration: {") {
+		t.Errorf("%q", got)
+	}
+	other := decode(json.RawMessage(`{"metadata":{"annotations":{"a":"b"}}}`), false)["metadata"].(map[string]any)
+	if _, rows := other["annotations"].(map[string]any); !rows {
+		t.Error("an annotation of another kind has no row")
+	}
+}
+
 func TestScalarsReadAsTheyWould(t *testing.T) {
 	for in, want := range map[string]string{"red": "red", "12": `"12"`, "true": `"true"`, "": `""`, "2026-11-30T09:54:09Z": `"2026-11-30T09:54:09Z"`,
 		"4f653df8-d320": "4f653df8-d320", "a: b": `"a: b"`, "a\x1b[2Jb": `"a\x1b[2Jb"`, "漢字": "漢字", " x": `" x"`} {

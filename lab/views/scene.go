@@ -198,6 +198,26 @@ func (s *scene) bytes(sub *subject, managers bool) (source, fault) {
 	return src, fault{}
 }
 
+// least is how low the panes may become for the sake of the text over them: an object keeps all but the metadata that
+// says nothing in this step, and with bare also kind and resourceVersion may go.
+func (s *scene) least(bare bool) int {
+	level := 2
+	if bare {
+		level = 0
+	}
+	lines := 2 + len(s.subjects) - 1
+	for _, sub := range s.subjects {
+		kept := sub.faultLines()
+		for _, r := range sub.rows {
+			if r.shrink <= level {
+				kept++
+			}
+		}
+		lines += kept
+	}
+	return lines
+}
+
 // total is how many objects there are, as far as it is known.
 func (s *scene) total() int {
 	switch {

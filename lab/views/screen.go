@@ -46,6 +46,7 @@ type screen struct {
 	step  *lab.Step // the one that is shown
 	scene *scene
 	busy  string // the call that is going on
+	aside bool   // the explanation stands in the card
 	keys  keyMap
 }
 
@@ -78,6 +79,56 @@ func (s *screen) stops() []focus {
 	return append(out, focus{onLog, 0})
 }
 
+// settle lays the screen out, and gives the text over the panes what room they can spare.
+func (s *screen) settle(w, h int, m measures) {
+	s.lay = arrange(w, h, m)
+	if s.lay.form == formSmall || s.lay.zoomOn != noZoom {
+		return
+	}
+	spare := max(0, s.lay.panes[0].h-s.scene.least(s.step.Verdict != nil))
+	band := s.lay.prose.h
+	text, card := s.needed()
+	need := max(text, card)
+	if s.aside = s.canStandAside(); s.aside {
+		text, card = s.needed()
+		beside := max(text, card)
+		s.aside = card <= band || card <= band+spare && beside <= need
+		if s.aside {
+			need = beside
+		}
+	}
+	if m.more = min(need-band, spare); m.more > 0 {
+		s.lay = arrange(w, h, m)
+	}
+}
+
+// canStandAside says whether there is an explanation, and a card under whose options it could stand.
+func (s *screen) canStandAside() bool {
+	return !s.lay.card.empty() && s.step.Phase == lab.Applied && s.step.Explanation != "" && !s.failed()
+}
+
+// needed is how many lines the text over the panes would have to have, and the card beside it. While a step runs it is
+// what it was before, so that nothing moves for a moment.
+func (s *screen) needed() (text, card int) {
+	w := s.measure()
+	switch {
+	case s.step.Phase == lab.Running:
+		text = 2 + len(s.before(w))
+	default:
+		text = len(s.told(w))
+	}
+	if s.lay.card.empty() {
+		if s.step.Phase == lab.Ready && s.step.Err == nil || s.step.Phase == lab.Running {
+			text += len(s.changes(w, true)) + len(s.question(w, false)) + 1
+		}
+		return text, 0
+	}
+	if s.step.Phase != lab.Running {
+		card = len(s.cardBody(s.lay.card.w-5)) + 2
+	}
+	return text, card
+}
+
 // lines draws the whole screen: exactly as many lines as it is high, each exactly as wide.
 func (s *screen) lines() []string {
 	l := s.lay
@@ -89,6 +140,8 @@ func (s *screen) lines() []string {
 	switch l.zoomOn {
 	case zoomLog:
 		parts = append(parts, part{l.log, s.log()})
+	case zoomProse:
+		parts = append(parts, part{l.prose, s.proseBand()})
 	case zoomPane:
 		parts = append(parts, s.panes()...)
 	default:

@@ -2,6 +2,7 @@ package views
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,7 +130,14 @@ func (m *program) startLines() []string {
 	} else {
 		out = append(out, m.startNarrow(groups, w, room)...)
 	}
-	hints := []hint{of(m.keys.Begin), of(m.keys.Choose), of(m.keys.NextGroup), of(m.keys.Help).as("keys"), of(m.keys.Quit)}
+	hints := []hint{of(m.keys.Begin)}
+	if len(m.lab.Tracks) > 1 {
+		hints = append(hints, of(m.keys.Choose))
+	}
+	if len(groups) > 1 {
+		hints = append(hints, of(m.keys.NextGroup))
+	}
+	hints = append(hints, of(m.keys.Help).as("keys"), of(m.keys.Quit))
 	if m.call != nil || m.start.wanted != "" {
 		hints[0] = of(m.keys.Escape).as("cancel")
 	}
@@ -200,6 +208,11 @@ func (m *program) trackLines(g trackGroup, w, nameWidth int, airy bool) []string
 		name, what, minutes := clean(t.ID), clean(t.Summary), fmt.Sprintf("%d min ", t.Minutes)
 		room := max(0, w-nameWidth-12)
 		switch {
+		case g.first+i == m.start.chosen && airy && width(what) > room: // whole, below its name
+			out = append(out, p.raise.under(ends(p.bold.of("▸ "+name), p.dim.of(minutes), w)))
+			for _, l := range p.flow(p.clearly(), what, w-3, "", "") {
+				out = append(out, p.raise.under(fit("  "+l, w)))
+			}
 		case g.first+i == m.start.chosen:
 			out = append(out, p.raise.under(ends(p.bold.of("▸ "+fit(name, nameWidth))+" "+p.say(p.fg, fit(what, room)), p.dim.of(minutes), w)))
 		case t.Unavailable != "":
@@ -233,7 +246,7 @@ func (m *program) startNarrow(groups []trackGroup, w, h int) []string {
 	below := m.phaseLines()
 	var about []string
 	if room := h - len(lines); room >= 9+len(below) {
-		about = append(m.aboutBox(groups, lw, min(room-len(below)-2, 16)), "")
+		about = append(m.aboutBox(groups, lw, min(room-len(below)-1, 22)), "")
 	}
 	room := h - len(about)
 	if len(lines)+len(below) <= room {
@@ -308,7 +321,7 @@ func (m *program) phaseLines() []string {
 	return out
 }
 
-// aboutBox shows the steps of the chosen track.
+// aboutBox shows the steps of the chosen track and how one goes, with as much air as there is room for.
 func (m *program) aboutBox(groups []trackGroup, w, h int) []string {
 	p := m.pen
 	tracks := flattened(groups)
@@ -316,27 +329,57 @@ func (m *program) aboutBox(groups []trackGroup, w, h int) []string {
 		return nil
 	}
 	t := tracks[min(m.start.chosen, len(tracks)-1)]
-	body := append([]string{""}, p.flow(p.quietly(), t.Summary, w-6, "", "")...)
+	intro := append([]string{""}, p.flow(p.quietly(), t.Summary, w-6, "", "")...)
 	if t.Unavailable != "" {
-		body = append(body, p.flow(p.clearly(), t.Unavailable, w-6, p.warn.of("○ "), "  ")...)
+		intro = append(intro, p.flow(p.clearly(), t.Unavailable, w-6, p.warn.of("○ "), "  ")...)
 	}
-	body = append(body, "")
-	cols := max(1, min(3, (w-6)/24))
-	rows := (len(t.Steps) + cols - 1) / cols
-	cw := (w - 6) / cols
+	intro = append(intro, "")
+	air, head, how := []string{""}, []string{p.bold.of("How a step goes")}, p.howItGoes(w-6)
+	body := slices.Concat(intro, p.titles(t.Steps, 2, 2, w-6), air, air, head, air, how, air)
+	for _, smaller := range [][]string{
+		slices.Concat(intro, p.titles(t.Steps, 2, 1, w-6), air, head, how, air),
+		slices.Concat(intro, p.titles(t.Steps, 2, 1, w-6), air),
+		slices.Concat(intro, p.titles(t.Steps, 3, 1, w-6), air),
+	} {
+		if len(body)+2 > h {
+			body = smaller
+		}
+	}
+	body = body[:min(len(body), h-2)]
+	note := fmt.Sprintf("%d %s · %d min", len(t.Steps), plural(len(t.Steps), "step", "steps"), t.Minutes)
+	return box(frame{line: p.line, title: " " + p.bold.of(clean(t.Title)) + " ", note: p.noise.of(note)}, inset(2, body), w, len(body)+2)
+}
+
+// titles are the steps of a track in columns, each column read downwards.
+func (p *pen) titles(steps []string, cols, every, w int) []string {
+	rows := (len(steps) + cols - 1) / cols
+	cw := w / cols
+	var out []string
 	for r := range rows {
 		line := ""
 		for c := range cols {
-			if i := c*rows + r; i < len(t.Steps) {
-				line += fit(p.noise.of(fmt.Sprintf("%2d  ", i+1))+p.say(p.fg, brief(clean(t.Steps[i]), cw-5)), cw)
+			if i := c*rows + r; i < len(steps) {
+				line += fit(p.noise.of(fmt.Sprintf("%2d  ", i+1))+p.say(p.fg, brief(clean(steps[i]), cw-5)), cw)
 			}
 		}
-		body = append(body, line)
+		for len(out) > 0 && len(out)%every != 0 {
+			out = append(out, "")
+		}
+		out = append(out, line)
 	}
-	body = append(body, "")
-	if len(body)+2 > h {
-		body = body[:h-2]
+	return out
+}
+
+// howItGoes says what the learner does in a step.
+func (p *pen) howItGoes(w int) []string {
+	var out []string
+	for _, l := range [][2]string{
+		{"predict", "1 2 3 say what you think that the API server will do"},
+		{"apply", "enter does it; or K shows the commands, and you do it with your own kubectl"},
+		{"see", "both versions of an object, its bytes in etcd, and what the CRD has recorded"},
+		{"know why", "what the server answered, against what you said"},
+	} {
+		out = append(out, p.flow(p.quietly(), l[1], w, p.fg.of(fit(l[0], 11)), spaces(11))...)
 	}
-	note := fmt.Sprintf("%d %s · %d min", len(t.Steps), plural(len(t.Steps), "step", "steps"), t.Minutes)
-	return box(frame{line: p.line, title: " " + p.bold.of(clean(t.Title)) + " ", note: p.noise.of(note)}, inset(2, body), w, len(body)+2)
+	return out
 }

@@ -26,6 +26,12 @@ func (s *screen) proseBand() []string {
 			key = s.bold.of("tab j")
 		}
 		hint := key + s.noise.of(fmt.Sprintf(" ↓ %d", more))
+		if n := len(s.step.Change); s.step.Phase == lab.Ready && n > 0 && more > n { // all of them are out of sight
+			said := s.noise.of("enter applies " + number(n) + plural(n, " change", " changes"))
+			if width(body[h-1])+width(said)+width(hint)+4 <= r.w {
+				hint = said + "  " + hint
+			}
+		}
 		body = slices.Clone(body[:h])
 		body[h-1] = ends(body[h-1], "  "+hint, r.w)
 	}
@@ -35,16 +41,14 @@ func (s *screen) proseBand() []string {
 // proseParts are what scrolls, what stays below it, and how many lines the first has.
 func (s *screen) proseParts() (body, below []string, h int) {
 	body, h = s.prose(), s.lay.prose.h
-	if s.lay.form == formWide || s.step.Phase != lab.Ready || s.step.Err != nil {
+	if !s.lay.card.empty() || s.step.Phase != lab.Ready || s.step.Err != nil {
 		return body, nil, h
 	}
-	w := min(s.lay.prose.w-2, 92)
+	w := s.measure()
 	if s.step.Question != "" {
 		below = s.question(w, false)
 	}
-	if changes := s.changes(w, true); len(body)+len(changes)+1+len(below) <= h { // else K shows what it does
-		body = append(body, changes...)
-	}
+	body = append(body, s.changes(w, true)...)
 	if len(below) > 0 && len(body)+len(below) < h {
 		below = append([]string{""}, below...)
 	}
@@ -70,7 +74,15 @@ func (s *screen) paneOverflow() int {
 
 // prose is all there is to say about the step in its phase.
 func (s *screen) prose() []string {
-	w := min(s.lay.prose.w-2, 92)
+	w := s.measure()
+	return append(s.told(w), s.past(w)...)
+}
+
+// measure is how wide prose is set.
+func (s *screen) measure() int { return min(s.lay.prose.w-2, 92) }
+
+// told is what is said of the step, but for what was said before it.
+func (s *screen) told(w int) []string {
 	out := []string{s.title(w)}
 	if s.lay.form != formTabs {
 		out = append(out, "")
@@ -84,7 +96,7 @@ func (s *screen) prose() []string {
 	}
 	switch {
 	case s.step.Phase == lab.Applied || s.step.Err != nil:
-		return append(out, s.outcome(w, s.lay.prose.h-len(out))...)
+		return append(out, s.outcome(w)...)
 	case s.step.Phase == lab.Running:
 		return append(out, s.running(w)...)
 	}
@@ -105,6 +117,10 @@ func (s *screen) alerts(w int) []string {
 	if t := s.state.Trouble; t != nil && (s.lookingBack() || width(t.Error())+42 > s.lay.w) { // the rule has no room for it
 		out = append(out, s.flow(s.clearly(), "The cluster cannot be followed at the moment: "+s.state.Trouble.Error(), w, s.warnBold.of("▲ "), "  ")...)
 	}
+	if live := s.state.Live; len(s.state.Undone) > 0 && live != nil && live.CRD == nil {
+		text := "The CRD is gone, and its objects with it: **r** begins again, **g** comes back to a step."
+		return append(out, s.flow(s.clearly(), text, w, s.warnBold.of("▲ "), "  ")...)
+	}
 	for _, id := range s.state.Undone {
 		if i := slices.IndexFunc(s.state.Steps, func(x *lab.Step) bool { return x.ID == id }); i >= 0 {
 			text := fmt.Sprintf("Somebody has undone step %d, %s. Do it again by hand, or press **g** to go there.", i+1, s.state.Steps[i].Title)
@@ -117,7 +133,7 @@ func (s *screen) alerts(w int) []string {
 // before is the briefing; on a wide screen with a card for the question, also what the step changes.
 func (s *screen) before(w int) []string {
 	out := append(s.pen.prose(s.quietly(), s.step.Briefing, w), s.hints(w)...)
-	if s.lay.form == formWide && s.step.Question != "" {
+	if !s.lay.card.empty() && s.step.Question != "" {
 		out = append(out, s.changes(w, true)...)
 	}
 	return out

@@ -3,6 +3,8 @@ package views
 import (
 	"slices"
 	"strings"
+
+	"github.com/crdlab/crdlab/lab"
 )
 
 // tableVersions are the rows of the version table: those of the track, and any other that the CRD, its record or the
@@ -71,9 +73,9 @@ func (s *screen) table() []string {
 func (s *screen) flag(now, was, known bool, yes, no string) string {
 	switch {
 	case known && now && !was:
-		return s.okBold.of("+ ") + yes
+		return s.noise.of("– → ") + yes
 	case known && !now && was:
-		return s.badBold.of("- ") + s.noise.of("✓")
+		return s.noise.of("✓ → ") + s.badBold.of("–")
 	case now:
 		return yes
 	}
@@ -84,7 +86,7 @@ func (s *screen) served(v string) string {
 	now, was := s.scene.obs.Version(v), s.scene.was.Version(v)
 	if now == nil {
 		if was != nil {
-			return s.badBold.of("- ") + s.noise.of("gone")
+			return s.noise.of("✓ → ") + s.badBold.of("–")
 		}
 		return s.noise.of("–")
 	}
@@ -103,6 +105,14 @@ func (s *screen) deprecated(v string) string {
 	return s.flag(is, was != nil && was.Deprecated, was != nil && is, s.warn.of("▲ yes"), s.noise.of("–"))
 }
 
+// bywhom says who has changed what is not as it was before the step: the lab did it only if it applied the step.
+func (s *screen) bywhom() string {
+	if s.step.ByHand || s.step.Phase < lab.Running {
+		return "by hand"
+	}
+	return "by this step"
+}
+
 // listed says whether storedVersions names a version; one that was just added is a chip.
 func (s *screen) listed(v string, aloud bool) string {
 	is := s.scene.obs.Lists(v)
@@ -112,7 +122,7 @@ func (s *screen) listed(v string, aloud bool) string {
 	}
 	switch {
 	case is && !was && aloud:
-		return s.okBold.of("+") + s.chip(v, v) + s.dim.of(" by this step")
+		return s.okBold.of("+") + s.chip(v, v) + s.dim.of(" "+s.bywhom())
 	case is && !was:
 		return s.okBold.of("+") + s.chip(v, v)
 	case is && aloud:
@@ -120,7 +130,7 @@ func (s *screen) listed(v string, aloud bool) string {
 	case is:
 		return s.hue(v).of(clean(v))
 	case was && aloud:
-		return s.badBold.of("- ") + s.noise.of(clean(v)) + s.dim.of(" by this step")
+		return s.badBold.of("- ") + s.noise.of(clean(v)) + s.dim.of(" "+s.bywhom())
 	case was:
 		return s.badBold.of("-") + s.noise.of(clean(v))
 	case aloud:

@@ -74,6 +74,20 @@ func beside(gap string, cols ...[]string) []string {
 	return out
 }
 
+// abreast sets texts one after the other, on as few lines as they need.
+func abreast(texts []string, gap string, w int) []string {
+	var out []string
+	for _, t := range texts {
+		n := len(out)
+		if n > 0 && width(out[n-1]+gap+t) <= w {
+			out[n-1] += gap + t
+		} else {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 // inset moves lines to the right.
 func inset(n int, lines []string) []string {
 	out := make([]string, len(lines))

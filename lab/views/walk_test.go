@@ -58,6 +58,10 @@ func (w *walker) step() {
 	w.program.show(w.session.State())
 	step = w.program.current()
 	w.look(step, []string{step.Title})
+	w.program.w, w.program.h = 160, 45
+	if over := w.program.screen().proseOverflow(); over > 0 {
+		w.Errorf("%s: %d lines are out of sight at 160×45", step.ID, over)
+	}
 	if !done(step) {
 		w.Fatalf("%s %s: %v", step.ID, step.Result, step.Err)
 	}

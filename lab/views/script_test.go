@@ -1,0 +1,141 @@
+package views
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	kubectl "k8s.io/kubectl/pkg/cmd"
+
+	"github.com/charmbracelet/colorprofile"
+
+	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/cluster/embedded"
+	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/steps"
+)
+
+// TestMain makes this binary a real kubectl where it is called by that name.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "kubectl" {
+		os.Stderr = os.NewFile(2, "stderr") // the embedded server's package keeps it quiet
+		if err := kubectl.NewDefaultKubectlCommand().Execute(); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestTheFileOfAStepDoesIt goes through every track by the files that o writes, and by nothing else: each runs to its
+// end, says of a refusal that it was meant, and its step completes by itself. The last one is applied.
+func TestTheFileOfAStepDoesIt(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(bin, "kubectl")); err != nil {
+		t.Fatal(err)
+	}
+	for _, track := range steps.Tracks() {
+		t.Run(track.ID, func(t *testing.T) {
+			t.Parallel()
+			c, err := embedded.Start(t.Context(), embedded.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close(context.Background())
+			s, err := lab.Open(t.Context(), lab.Options{Track: track, Cluster: c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close(context.Background())
+			m, err := newProgram(t.Context(), &Lab{}, Options{Theme: "dark", Profile: colorprofile.TrueColor, Width: 160, Height: 45})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.opened(openedMsg{session: s})
+			for i := range track.Steps {
+				runFile(t, m, bin)
+				if i == len(track.Steps)-1 {
+					if err := s.Apply(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				step := whenApplied(t, s)
+				if step.Result != lesson.Passed || step.ByHand != (i < len(track.Steps)-1) {
+					t.Fatalf("%s: %s, by hand: %v, %v, %+v", step.ID, step.Result, step.ByHand, step.Err, step.Checks)
+				}
+				s.Next()
+				m.show(s.State())
+			}
+		})
+	}
+}
+
+// runFile has the program write the commands of its step, and runs them.
+func runFile(t *testing.T, m *program, bin string) {
+	t.Helper()
+	m.strike("K", "o")
+	d := m.dialogs[len(m.dialogs)-1].(*byHand)
+	if info, err := os.Stat(d.path); err != nil || info.Mode().Perm() != 0o700 {
+		t.Fatalf("the file %q: %v", d.path, err)
+	}
+	cmd := exec.CommandContext(t.Context(), d.path)
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", d.path, err, out)
+	}
+	meant := 0
+	for _, a := range d.step.Actions {
+		if refusalExpected(d.step, a.ID) {
+			meant++
+		}
+	}
+	if n := strings.Count(string(out), "refused, as intended"); n != meant {
+		t.Errorf("%s: %d of %d refusals were seen\n%s", d.step.ID, n, meant, out)
+	}
+	m.strike("esc")
+}
+
+// whenApplied waits until the current step is applied, by whomever.
+func whenApplied(t *testing.T, s *lab.Session) *lab.Step {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), lesson.Timeout)
+	defer cancel()
+	for {
+		changed := s.Changed()
+		st := s.State()
+		if step := st.Steps[st.Current]; step.Phase == lab.Applied {
+			return step
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("the step %s did not complete: %v", st.Steps[st.Current].ID, st.Steps[st.Current].Hints)
+		}
+	}
+}
+
+// TestAnAcceptedRefusalIsCalledByItsName runs a file whose refusal does not come.
+func TestAnAcceptedRefusalIsCalledByItsName(t *testing.T) {
+	st := refused()
+	st.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	step := st.Steps[5]
+	for command, want := range map[string]string{"true": "accepted, and was to be refused\n", "cat <<'E'\nx\nE": "x\naccepted, and was to be refused\n", "false": "refused, as intended\n"} {
+		step.Actions[0].Kubectl = []string{"true", command}
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", scriptFile(st, step)).Output()
+		if err != nil || string(out) != want {
+			t.Errorf("%s: %q, %v", command, out, err)
+		}
+	}
+	step.Actions[0].ID = "another"
+	if err := exec.CommandContext(t.Context(), "sh", "-c", scriptFile(st, step)).Run(); err == nil && strings.Contains(scriptFile(st, step), "false") {
+		t.Error("a command that fails does not end the file")
+	}
+}
