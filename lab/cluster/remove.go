@@ -31,6 +31,8 @@ const (
 	// removeInterval is how often it is looked whether a removal has got further, removeTimeout how long it may take.
 	removeInterval = 20 * time.Millisecond
 	removeTimeout  = 90 * time.Second
+	// nudgeInterval is when the server is reminded of a removal that does not get on.
+	nudgeInterval = 2 * time.Second
 )
 
 // Remove deletes a CRD and its objects through the API, whatever state they are in, and returns when they are gone; one
@@ -69,11 +71,19 @@ func (r *removal) run(ctx context.Context) error {
 	if crd.Labels[ManagedBy] != Maker {
 		return fmt.Errorf("the CRD has no label %s=%s: %w; remove it yourself, or use another group", ManagedBy, Maker, ErrForeign)
 	}
-	if crd, err = r.mend(ctx, crd.UID); err != nil {
-		return fmt.Errorf("make its objects readable: %w", err)
+	if !r.healthy(ctx, crd) {
+		if crd, err = r.mend(ctx, crd.UID); err != nil {
+			return fmt.Errorf("make its objects readable: %w", err)
+		}
 	}
 	// Before, because the server looks but every five seconds whether the last object has gone.
-	if err := poll(ctx, func() error { return r.releaseObjects(ctx, crd) }); err != nil {
+	err = poll(ctx, func() error { return r.releaseObjects(ctx, crd) })
+	if apierrors.IsInvalid(err) { // an object that its own schema refuses
+		if crd, err = r.mend(ctx, crd.UID); err == nil {
+			err = poll(ctx, func() error { return r.releaseObjects(ctx, crd) })
+		}
+	}
+	if err != nil {
 		return err
 	}
 	uid := crd.UID
@@ -81,6 +91,7 @@ func (r *removal) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("delete it: %w", err)
 	}
+	last := time.Now()
 	return poll(ctx, func() error {
 		if _, err := r.get(ctx, uid); err != nil {
 			return err
@@ -88,8 +99,20 @@ func (r *removal) run(ctx context.Context) error {
 		if err := r.releaseObjects(ctx, crd); err != nil { // what was created in between
 			return err
 		}
+		if time.Since(last) > nudgeInterval {
+			last = time.Now()
+			return errors.Join(errNotYet, r.nudge(ctx))
+		}
 		return errNotYet
 	})
+}
+
+// nudge changes the CRD, so that the server looks at it again: after a failure it does so by itself only after a while
+// that doubles each time, and it may have seen its own write last.
+func (r *removal) nudge(ctx context.Context) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"crdlab.dev/removal":%q}}}`, time.Now().UTC().Format(time.RFC3339Nano))
+	_, err := r.crds.Patch(ctx, r.resource.String(), types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
 }
 
 // get reads the CRD; another one of the same name is as good as none.
@@ -119,6 +142,31 @@ func (r *removal) mend(ctx context.Context, uid types.UID) (crd *apiextensionsv1
 		return err
 	})
 	return crd, err
+}
+
+// healthy says that the server can read and delete all objects of a CRD as it is. Then it is left so: a change right before
+// the deletion would make the server begin again with all that it keeps of the CRD.
+func (r *removal) healthy(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	stored, err := r.storedVersions(ctx)
+	if err != nil {
+		return false
+	}
+	if crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter || crd.DeletionTimestamp != nil {
+		return false
+	}
+	there := map[string]bool{}
+	for _, v := range crd.Spec.Versions {
+		there[v.Name] = true
+		if v.Storage && !v.Served {
+			return false
+		}
+	}
+	for _, v := range append(stored, crd.Status.StoredVersions...) {
+		if !there[v] {
+			return false
+		}
+	}
+	return true
 }
 
 // storedVersions are the versions in the stored values; the CRD's own record may be wrong.

@@ -161,7 +161,7 @@ func exchangeRow(action string, r request) []string {
 	}
 	answer := strings.TrimSpace(status(r.Exchange) + " " + r.Reason)
 	if r.wanted {
-		answer += ", refused as wanted"
+		answer += ", refused as intended"
 	}
 	return []string{action, what, note, answer, strings.Join(append(said, refusal(r.Exchange)...), "; ")}
 }

@@ -166,7 +166,7 @@ func (t *Text) request(rows *rows, r request) {
 	}
 	told := r.Reason
 	if r.wanted {
-		told = strings.TrimPrefix(told+", refused as wanted", ", ")
+		told = strings.TrimPrefix(told+", refused as intended", ", ")
 	}
 	if told != "" {
 		rows.add("    " + t.ink(bold, told))

@@ -30,9 +30,13 @@ func Plain(ctx context.Context, l *Lab, trackID string, in io.Reader, out io.Wri
 	ctx, cancel := context.WithCancel(ctx)
 	var opened sessions
 	defer opened.close(cancel)
-	p := &plain{out: out, answers: readLines(ctx, in)}
+	to := &untilError{out: out, failed: cancel}
+	p := &plain{out: to, answers: readLines(ctx, in)}
 	defer func() {
-		if ctx.Err() != nil {
+		switch {
+		case to.err != nil:
+			err = fmt.Errorf("write the lesson: %w", to.err)
+		case ctx.Err() != nil:
 			err = ErrInterrupted
 		}
 	}()
@@ -55,6 +59,26 @@ func Plain(ctx context.Context, l *Lab, trackID string, in io.Reader, out io.Wri
 		return fmt.Errorf("%w: %s", ErrStepFailed, strings.Join(p.failed, ", "))
 	}
 	return nil
+}
+
+// untilError writes until that fails, which it says once: a lesson that nobody can read does not go on.
+type untilError struct {
+	out    io.Writer
+	failed func()
+	err    error
+}
+
+// Write does nothing after an error.
+func (w *untilError) Write(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	n, err := w.out.Write(p)
+	if err != nil {
+		w.err = err
+		w.failed()
+	}
+	return n, err
 }
 
 // readLines reads until the input or the context ends. A read that waits for a terminal ends with the process.
@@ -172,6 +196,9 @@ func (p *plain) step(ctx context.Context, session Session) error {
 	if step.Phase != lab.Applied {
 		if err := p.question(ctx, session, step); err != nil {
 			return err
+		}
+		if ctx.Err() != nil {
+			return ErrInterrupted
 		}
 		if err := session.Apply(ctx); err != nil {
 			if ctx.Err() != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/charmbracelet/x/exp/golden"
@@ -73,6 +74,22 @@ func TestPlainEndsWithItsContext(t *testing.T) {
 		t.Error(err)
 	}
 	if s.asked[len(s.asked)-1] != "close" {
+		t.Errorf("the session was asked for %q", s.asked)
+	}
+}
+
+// shut is where nothing can be written.
+type shut struct{ tries int }
+
+func (s *shut) Write([]byte) (int, error) { s.tries++; return 0, syscall.ENOSPC }
+
+func TestPlainEndsWhereItCannotWrite(t *testing.T) {
+	s := &fixedSession{state: before()}
+	out := &shut{}
+	if err := Plain(t.Context(), plainLab(s), "migrate", strings.NewReader(""), out); !errors.Is(err, syscall.ENOSPC) || out.tries != 1 {
+		t.Errorf("%v, after %d writes", err, out.tries)
+	}
+	if slices.Contains(s.asked, "apply") {
 		t.Errorf("the session was asked for %q", s.asked)
 	}
 }

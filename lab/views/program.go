@@ -393,8 +393,12 @@ func (m *program) screen() *screen {
 	}
 	s.step = m.state.Steps[at]
 	obs, was := m.observed(s.step)
-	if want := (sceneKey{obs, was, s.step, m.sight.selected, m.sight.managers}); m.scene == nil || want != m.sceneFor {
-		m.scene, m.sceneFor = newScene(m.state, s.step, obs, was, m.sight.selected, m.sight.managers), want
+	managers := m.sight.managers
+	if s.step.Lesson != nil && s.step.Lesson.ShowManagers { // then the key hides them
+		managers = !managers
+	}
+	if want := (sceneKey{obs, was, s.step, m.sight.selected, managers}); m.scene == nil || want != m.sceneFor {
+		m.scene, m.sceneFor = newScene(m.state, s.step, obs, was, m.sight.selected, managers), want
 	}
 	m.scene.state = m.state
 	s.scene = m.scene

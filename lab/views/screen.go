@@ -24,7 +24,7 @@ type sight struct {
 	zoom        zoom
 	back        int    // the step that is looked back at; -1 for the current one
 	selected    string // the object that the learner chose; the step's own where empty
-	managers    bool   // managedFields are shown
+	managers    bool   // m was pressed: managedFields are shown; hidden in a step that shows them by itself
 	proseScroll int
 	paneScroll  int
 	logScroll   int // how many of the newest exchanges are below the window
