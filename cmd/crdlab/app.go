@@ -29,7 +29,11 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	return a.tell(ctx, root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.noCommand(root, root.Flags().Args()) // where help was asked for; else Args has seen to it
+	}
+	return a.tell(ctx, err)
 }
 
 func (a *app) root() *cobra.Command {
@@ -54,6 +58,12 @@ func (a *app) root() *cobra.Command {
 	flags.IntVar(&a.widgets, "widgets", lab.MinWidgets, "how many objects a track begins with")
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(a.help())
+	help := c.HelpFunc()
+	c.SetHelpFunc(func(of *cobra.Command, args []string) {
+		if of != c || c.Flags().NArg() == 0 { // else it is no command, which execute tells
+			help(of, args)
+		}
+	})
 	c.AddCommand(a.run(), a.tracks(), a.manifests(), a.serve(), a.check(), a.reset(), a.version(), a.completion())
 	for _, sub := range c.Commands() {
 		sub.Example = "  " + sub.Example // as help shows it

@@ -15,6 +15,9 @@ import (
 // closeTimeout is how long the end of a cluster may take. It is longer than the embedded server's own patience.
 const closeTimeout = 10 * time.Second
 
+// noticeTime is more than it takes until the end of a server is noticed.
+const noticeTime = time.Second
+
 // clusterFlag adds --cluster to a command.
 func clusterFlag(c *cobra.Command) {
 	kinds := []string{"embedded"}
@@ -26,7 +29,7 @@ func clusterFlag(c *cobra.Command) {
 // openCluster starts an API server in a child process, or joins the one that a kubeconfig is of.
 func openCluster(ctx context.Context, kubeconfig string) (cluster.Cluster, error) {
 	if kubeconfig == "" {
-		return embedded.Spawn(ctx, embedded.SpawnOptions{})
+		return embedded.Spawn(ctx, embedded.SpawnOptions{WayOn: "run it again"})
 	}
 	c, err := embedded.Attach(kubeconfig)
 	if errors.Is(err, embedded.ErrNotCrdlab) {
@@ -36,6 +39,21 @@ func openCluster(ctx context.Context, kubeconfig string) (cluster.Cluster, error
 		return nil, err // and no cluster.Cluster that holds a nil
 	}
 	return c, nil
+}
+
+// cutOff says why somebody was cut off whose server has ended by itself: that is noticed a little later than the cut.
+func cutOff(ctx context.Context, c cluster.Cluster, err error) error {
+	w, can := c.(cluster.Watchdog)
+	if !can {
+		return err
+	}
+	select {
+	case <-w.Ended():
+		return w.Err()
+	case <-time.After(noticeTime):
+	case <-ctx.Done():
+	}
+	return err
 }
 
 // closing ends something also where the context has ended, and within a time.

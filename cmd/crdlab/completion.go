@@ -27,7 +27,7 @@ func (a *app) completion() *cobra.Command {
 			case "fish":
 				return root.GenFishCompletion(a.out, true)
 			}
-			return oneOf("the shell", args[0], shells)
+			return usage("the shell %q is unknown; give %s", args[0], orList(shells)) // no shell is another misspelt
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -68,6 +69,16 @@ func flagError(c *cobra.Command, err error) error {
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		name := "--" + unknown.GetSpecifiedName()
 		return usage("%s has no flag %s%s; %s --help lists them", c.CommandPath(), name, didYouMean(name, names), c.CommandPath())
+	}
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		what := map[string]string{"int": "a number", "bool": "true or false"}[invalid.GetFlag().Value.Type()]
+		switch name := invalid.GetFlag().Name; {
+		case errors.Is(err, strconv.ErrRange):
+			return usage("--%s %s is no number that a computer takes; %s --help lists the flags", name, invalid.GetValue(), c.CommandPath())
+		case what != "":
+			return usage("--%s takes %s, and not %q; %s --help lists the flags", name, what, invalid.GetValue(), c.CommandPath())
+		}
 	}
 	return usage("%w; %s --help lists the flags", err, c.CommandPath())
 }

@@ -20,7 +20,8 @@ import (
 // lab opens the lab in the terminal; line by line where there is none, or it can do no more.
 func (a *app) lab(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	server := newServer()
+	plain := a.plain || !a.canShow()
+	server := newServer(plain)
 	defer func() {
 		cancel()
 		err = errors.Join(err, closing(ctx, server.close))
@@ -41,7 +42,7 @@ func (a *app) lab(ctx context.Context) (err error) {
 	for _, t := range steps.Tracks() {
 		l.Tracks = append(l.Tracks, trackInfo(t))
 	}
-	if a.plain || !a.canShow() {
+	if plain {
 		err = views.Plain(ctx, l, l.Tracks[0].ID, a.in, a.out)
 	} else {
 		err = views.Run(ctx, l, views.Options{NoColor: a.noColor || os.Getenv("NO_COLOR") != ""})
@@ -72,6 +73,7 @@ func trackInfo(t *lesson.Track) views.TrackInfo {
 // server is the API server that starts behind the first screen.
 type server struct {
 	phases chan views.Phase // closed when it is live
+	wayOn  string           // what to do where it has ended by itself
 
 	mu      sync.Mutex // held while it starts
 	started bool
@@ -79,7 +81,13 @@ type server struct {
 	cluster cluster.Cluster
 }
 
-func newServer() *server { return &server{phases: make(chan views.Phase)} }
+func newServer(plain bool) *server {
+	s := &server{phases: make(chan views.Phase)}
+	if plain { // where there is no key for a reset
+		s.wayOn = "start crdlab again"
+	}
+	return s
+}
 
 // start returns when the server is live, and tells its phases until then.
 func (s *server) start(ctx context.Context) error {
@@ -90,7 +98,7 @@ func (s *server) start(ctx context.Context) error {
 	}
 	s.started = true
 	live := false
-	p, err := embedded.Spawn(ctx, embedded.SpawnOptions{OnPhase: func(p embedded.Phase) {
+	p, err := embedded.Spawn(ctx, embedded.SpawnOptions{WayOn: s.wayOn, OnPhase: func(p embedded.Phase) {
 		if live {
 			return // a reset starts the server anew, and nobody listens any more
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +22,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	kubectlcmd "k8s.io/kubectl/pkg/cmd"
 
+	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/cluster/embedded/quiet"
+	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/report"
+	"github.com/crdlab/crdlab/lab/storage"
 )
 
 // The tests drive the real program, child process included: this binary, under the name crdlab.
@@ -252,6 +256,102 @@ func TestSignalsEndServe(t *testing.T) {
 			isGone(t, state)
 		})
 	}
+}
+
+// Where the server of a command is killed, the command ends, and says in one line why, and what to do.
+func TestTheEndOfTheServerEndsTheCommand(t *testing.T) {
+	for name, c := range map[string]struct {
+		args  []string
+		begun bool // the server is killed when the first step has begun, and not at once
+		wayOn string
+		told  string // what is on standard output
+	}{
+		"run":         {[]string{"run", "migrate", "--widgets", "3000"}, true, "run it again", "crdlab migrate"},
+		"run json":    {[]string{"run", "migrate", "--widgets", "3000", "-o", "json"}, true, "run it again", `"kind": "Run"`},
+		"run at once": {[]string{"run", "migrate", "--widgets", "3000"}, false, "run it again", ""},
+		"serve":       {[]string{"serve"}, false, "start crdlab serve again", "export KUBECONFIG="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd, state := command(t, c.args...)
+			var out, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			kubeconfig := filepath.Join(state, "crdlab", "session-*", "kubeconfig")
+			if err := await(kubeconfig); err != nil {
+				t.Error(err)
+			}
+			if c.begun {
+				awaitCRD(t, kubeconfig)
+			}
+			if err := syscall.Kill(child(t, cmd.Process.Pid), syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+			_ = cmd.Wait() // its code is what is looked at
+			if code := cmd.ProcessState.ExitCode(); code != report.ExitFailure {
+				t.Errorf("exit code %d, want %d", code, report.ExitFailure)
+			}
+			log := filepath.Join(state, "crdlab", "last-failure.log")
+			said := stderr.String()
+			if strings.Count(said, "\n") != 1 || strings.Count(said, "signal: killed") != 1 || !strings.HasPrefix(said, "crdlab: ") ||
+				!strings.Contains(said, "(its log: "+log+")") || !strings.HasSuffix(said, "; "+c.wayOn+"\n") {
+				t.Errorf("on standard error: %s", said)
+			}
+			if !strings.Contains(out.String(), c.told) {
+				t.Errorf("on standard output: %s", out.String())
+			}
+		})
+	}
+}
+
+// awaitCRD waits until the lab's CRD is on the server of a kubeconfig, whose path is a pattern.
+func awaitCRD(t *testing.T, pattern string) {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s: %v, %v", pattern, found, err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := evidence.NewClient(config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	path := evidence.DefinitionPath(storage.Resource{Group: lab.DefaultGroup, Plural: "widgets"})
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		r, err := client.Get(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Status == http.StatusOK {
+			return
+		}
+		<-tick.C
+	}
+}
+
+// child is the process that another one has started.
+func child(t *testing.T, parent int) int {
+	t.Helper()
+	out, err := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		var pid, ppid int
+		if _, err := fmt.Sscan(line, &pid, &ppid); err == nil && ppid == parent {
+			return pid
+		}
+	}
+	t.Fatalf("no process has the parent %d", parent)
+	return 0
 }
 
 // isGone looks that a lab has left nothing in its state folder.

@@ -6,6 +6,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
 
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/cluster"
@@ -42,6 +46,10 @@ func (a *app) resetCluster(ctx context.Context, kubeconfig string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closing(ctx, c.Close)) }()
+	crds, err := metadata.NewForConfig(c.Config())
+	if err != nil {
+		return err
+	}
 	removed := map[storage.Resource]bool{}
 	for _, t := range steps.Tracks() {
 		r := storage.Resource{Group: lab.DefaultGroup, Plural: t.Plural}
@@ -49,6 +57,11 @@ func (a *app) resetCluster(ctx context.Context, kubeconfig string) (err error) {
 			continue
 		}
 		removed[r] = true
+		_, err := crds.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, r.String(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			a.note("There was no CRD %s; nothing was removed.", r)
+			continue
+		}
 		if err := c.Reset(ctx, cluster.Scope{Resource: r, Namespace: lab.DefaultNamespace}); err != nil {
 			return fmt.Errorf("remove %s: %w", r, err)
 		}

@@ -70,7 +70,7 @@ func (a *app) runTrack(ctx context.Context, track *lesson.Track, f runFlags) (er
 	defer func() { err = errors.Join(err, closing(ctx, c.Close)) }()
 	s, err := lab.Open(ctx, lab.Options{Track: track, Cluster: c, Widgets: a.widgets})
 	if err != nil {
-		return err
+		return cutOff(ctx, c, err)
 	}
 	defer func() { err = errors.Join(err, closing(ctx, s.Close)) }()
 	progress.follow(s)
@@ -86,7 +86,7 @@ func (a *app) runTrack(ctx context.Context, track *lesson.Track, f runFlags) (er
 			return err
 		}
 	default:
-		a.note("What the run made is still there; crdlab reset --kubeconfig %s removes it.", f.kubeconfig)
+		a.note("What the run made is still there; crdlab reset --kubeconfig %s removes it.", cluster.ShellWord(f.kubeconfig))
 	}
 	return done(report.ExitCode(report.Result(s.State(), f.until)))
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/steps"
 )
@@ -39,7 +41,7 @@ func (a *app) serve() *cobra.Command {
 
 // serveUntilEnd runs the server until a signal, which is a good end, or until it fails.
 func (a *app) serveUntilEnd(ctx context.Context, port int, path string) (err error) {
-	server, err := embedded.Spawn(ctx, embedded.SpawnOptions{Port: port})
+	server, err := embedded.Spawn(ctx, embedded.SpawnOptions{Port: port, WayOn: "start crdlab serve again"})
 	if err != nil {
 		return err
 	}
@@ -58,8 +60,13 @@ func (a *app) serveUntilEnd(ctx context.Context, port int, path string) (err err
 	}
 	select {
 	case <-ctx.Done():
-		a.note("Ended; nothing of it is left.")
-		return nil
+		err := closing(ctx, server.Close)
+		if _, there := os.Lstat(path); path != "" && there == nil {
+			a.note("Ended; %s is left, because it is no longer this server's alone.", path)
+		} else if err == nil {
+			a.note("Ended; nothing of it is left.")
+		}
+		return err
 	case <-server.Ended():
 		return server.Err()
 	}
@@ -75,6 +82,6 @@ export KUBECONFIG=%s
 #   kubectl get crd
 #   crdlab run %s --kubeconfig %s
 #   crdlab check %s.%s --kubeconfig %s
-`, info.Version, server.Config().Host, shellQuote(kubeconfig), track.ID, shellQuote(kubeconfig), track.Plural, lab.DefaultGroup, shellQuote(kubeconfig))
+`, info.Version, server.Config().Host, cluster.ShellWord(kubeconfig), track.ID, cluster.ShellWord(kubeconfig), track.Plural, lab.DefaultGroup, cluster.ShellWord(kubeconfig))
 	return err
 }

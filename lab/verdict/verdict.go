@@ -27,6 +27,8 @@ type Verdict struct {
 	CRDGeneration int64     `json:"crdGeneration"`
 	Revision      int64     `json:"revision"` // of etcd, at which the bytes were read; 0 where they were not
 	Findings      []Finding `json:"findings"`
+	// Named are the versions that the CRD, its record, the bytes or managedFields name, old ones first, as far as was looked.
+	Named []string `json:"-"`
 }
 
 // Answer is complete, incomplete or unknown.
@@ -133,7 +135,7 @@ type look struct {
 func (l *look) verdict(ctx context.Context) (*Verdict, error) {
 	v := &Verdict{
 		CRD: l.crd.Name, Drop: l.drop, Target: l.target, At: time.Now().UTC().Format(time.RFC3339), CRDUID: string(l.crd.UID),
-		CRDGeneration: l.crd.Generation, Revision: l.survey.revision,
+		CRDGeneration: l.crd.Generation, Revision: l.survey.revision, Named: l.survey.versions(l.crd),
 		Findings: []Finding{
 			l.storageVersion(), l.storedObjects(), l.storedVersions(), l.managedFields(), l.served(),
 			l.conversion(), l.readable(), l.roundTrip(), l.restorable(), l.ownerReferences(),

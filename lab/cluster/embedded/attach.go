@@ -45,9 +45,11 @@ func Attach(path string) (*Attached, error) {
 	found, err := loadKubeconfig(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("attach to an embedded server: %w; start one that writes it: crdlab serve --write-kubeconfig %s", err, path)
-	case err != nil:
+		return nil, fmt.Errorf("%w; start a server that writes it: %s", err, serveAgain(path))
+	case errors.Is(err, ErrNotCrdlab):
 		return nil, fmt.Errorf("attach to the embedded server of %s: %w", path, err)
+	case err != nil:
+		return nil, fmt.Errorf("%w; give the file that crdlab serve --write-kubeconfig wrote", err)
 	}
 	a := &Attached{access: access{
 		endpoint: found.endpoint, token: found.token, ca: found.ca, storage: found.storage, kubeconfig: path,
@@ -57,11 +59,16 @@ func Attach(path string) (*Attached, error) {
 		a.release()
 		hint := "is it the file of a server that still runs?"
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			hint = "the server has ended; start it again: crdlab serve --write-kubeconfig " + path
+			hint = "the server has ended; start it again: " + serveAgain(path)
 		}
 		return nil, fmt.Errorf("attach to the embedded server of %s: %w; %s", path, err, hint)
 	}
 	return a, nil
+}
+
+// serveAgain is the command that writes a kubeconfig.
+func serveAgain(path string) string {
+	return "crdlab serve --write-kubeconfig " + cluster.ShellWord(path)
 }
 
 func (a *Attached) serverVersion() (string, error) {
@@ -81,10 +88,18 @@ func (a *Attached) serverVersion() (string, error) {
 
 // Storage opens a reader of the stored values; storage.ErrNoAccess if etcd's socket cannot be seen from here.
 func (a *Attached) Storage() (storage.Reader, error) {
-	if _, err := os.Stat(strings.TrimPrefix(a.storage, "unix://")); err != nil {
-		return nil, fmt.Errorf("%w: %w; the server runs as another user, in a container, or has ended", storage.ErrNoAccess, err)
+	socket := strings.TrimPrefix(a.storage, "unix://")
+	_, err := os.Stat(socket)
+	if err == nil {
+		return a.access.Storage()
 	}
-	return a.access.Storage()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w; does the server run as another user?", storage.ErrNoAccess, err)
+	}
+	if _, err := a.serverVersion(); err != nil {
+		return nil, fmt.Errorf("%w: %w; the server has ended; start it again: %s", storage.ErrNoAccess, err, serveAgain(a.kubeconfig))
+	}
+	return nil, fmt.Errorf("%w: the server answers, but its etcd socket %s is gone: start crdlab serve again", storage.ErrNoAccess, socket)
 }
 
 // Close ends what was opened here and leaves the server alone.

@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/storage"
@@ -76,10 +79,15 @@ func TestAttachSaysWhatIsWrong(t *testing.T) {
 	s := startServer(t)
 	dir := t.TempDir()
 	foreign, garbage := filepath.Join(dir, "foreign"), filepath.Join(dir, "garbage")
+	text, loop, blank := filepath.Join(dir, "text"), filepath.Join(dir, "loop"), filepath.Join(dir, "no file")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
 	for path, text := range map[string]string{
 		foreign: `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"a","cluster":{"server":"https://a"}}],` +
 			`"users":[{"name":"a","user":{}}],"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"current-context":"a"}`,
 		garbage: "no kubeconfig: [",
+		text:    "no kubeconfig",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -102,7 +110,11 @@ func TestAttachSaysWhatIsWrong(t *testing.T) {
 	}{
 		filepath.Join(dir, "missing"): {os.ErrNotExist, "crdlab serve --write-kubeconfig"},
 		foreign:                       {ErrNotCrdlab, storageExtension},
-		garbage:                       {nil, garbage},
+		garbage:                       {nil, garbage + " is no kubeconfig (yaml: line 1: "},
+		text:                          {nil, text + " is no kubeconfig (what it holds is not of apiVersion v1, kind Config); give the file that crdlab serve --write-kubeconfig wrote"},
+		dir:                           {nil, dir + " is no kubeconfig (it is a folder); give the file"},
+		loop:                          {syscall.ELOOP, "read the kubeconfig " + loop + ": "},
+		blank:                         {os.ErrNotExist, "crdlab serve --write-kubeconfig '" + blank + "'"},
 		gone:                          {nil, "the server has ended"},
 	} {
 		_, err := Attach(path)
@@ -116,8 +128,13 @@ func TestWithoutTheSocketThereIsNoAccessToStoredValues(t *testing.T) {
 	s := startServer(t)
 	a := attach(t, s)
 	a.storage = "unix://" + filepath.Join(t.TempDir(), socketName)
-	if _, err := a.Storage(); !errors.Is(err, storage.ErrNoAccess) {
-		t.Errorf("%v, want ErrNoAccess", err)
+	for _, says := range []string{"the server answers, but its etcd socket ", "the server has ended; start it again: "} {
+		if _, err := a.Storage(); !errors.Is(err, storage.ErrNoAccess) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want ErrNoAccess and %q", err, says)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -299,6 +316,42 @@ func TestTheKubeconfigIsPrivateAndGoesWithTheServer(t *testing.T) {
 	}
 }
 
+func TestAKubeconfigThatSomebodyHasAddedToIsLeftAlone(t *testing.T) {
+	s := startServer(t)
+	for name, add := range map[string]func(*clientcmdapi.Config){
+		"cluster": func(c *clientcmdapi.Config) { c.Clusters["prod"] = &clientcmdapi.Cluster{Server: "https://prod"} },
+		"user":    func(c *clientcmdapi.Config) { c.AuthInfos["prod"] = &clientcmdapi.AuthInfo{Token: "secret"} },
+		"context": func(c *clientcmdapi.Config) { c.Contexts["prod"] = &clientcmdapi.Context{Cluster: contextName} },
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := s.WriteKubeconfig(path); err != nil {
+			t.Fatal(err)
+		}
+		config, err := clientcmd.LoadFromFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(config)
+		if err := clientcmd.WriteToFile(*config, path); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.WriteKubeconfig(path); err == nil || !strings.Contains(err.Error(), errShared.Error()) {
+			t.Errorf("overwriting with another %s in it: %v", name, err)
+		}
+		defer func() {
+			if !exists(path) {
+				t.Errorf("with another %s in it, it was removed", name)
+			}
+		}()
+		if _, err := Attach(path); err != nil {
+			t.Errorf("it is of no use any more: %v", err)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAForeignFileIsNotOverwritten(t *testing.T) {
 	s := startServer(t)
 	dir := t.TempDir()
@@ -309,8 +362,8 @@ func TestAForeignFileIsNotOverwritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, path := range []string{foreign, dir} {
-		if err := s.WriteKubeconfig(path); err == nil || !strings.Contains(err.Error(), "will not overwrite "+path) {
+	for path, why := range map[string]string{foreign: "crdlab did not write it", dir: "it is a folder"} {
+		if err := s.WriteKubeconfig(path); err == nil || !strings.Contains(err.Error(), "will not overwrite "+path+": "+why) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -39,6 +39,12 @@ type folder struct {
 
 // newFolder makes parent/prefix-RANDOM, 0700, locked, and removes what dead owners left beside it.
 func newFolder(parent, prefix string) (*folder, error) {
+	// Its path is told to others, who may be elsewhere.
+	dir, err := filepath.Abs(parent)
+	if err != nil {
+		return nil, folderError(parent, err)
+	}
+	parent = dir
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, folderError(parent, err)
 	}
@@ -187,7 +193,11 @@ func socketFolder(parent string) (*folder, error) {
 	if parent == "" {
 		parent = os.TempDir()
 	}
-	if longest := filepath.Join(parent, socketPrefix+"-"+randomName(), socketName); len(longest) > maxSocketPath {
+	dir, err := filepath.Abs(parent)
+	if err != nil {
+		return nil, folderError(parent, err)
+	}
+	if longest := filepath.Join(dir, socketPrefix+"-"+randomName(), socketName); len(longest) > maxSocketPath {
 		parent = fallbackDir
 	}
 	return newFolder(parent, socketPrefix)

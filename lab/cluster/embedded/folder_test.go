@@ -166,3 +166,17 @@ func TestLeftoversInTheUsualPlacesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestFoldersHaveAbsolutePaths(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, maker := range map[string]func(string) (*folder, error){"sockets": socketFolder, "session": sessionFolder} {
+		f, err := maker(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !filepath.IsAbs(f.path) || !exists(filepath.Join(name, filepath.Base(f.path))) {
+			t.Errorf("%s is not an absolute path in %s", f.path, name)
+		}
+		f.remove()
+	}
+}

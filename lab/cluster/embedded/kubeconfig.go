@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,7 +32,8 @@ type storageObject struct {
 }
 
 // WriteKubeconfig writes the kubeconfig to a path of the caller's choice, mode 0600, all at once. It overwrites what
-// crdlab wrote there before, and an empty file, and refuses to touch anything else. Close removes the file again.
+// crdlab wrote there before, and an empty file, and refuses to touch anything else. Close removes the file again, unless
+// somebody has added to it.
 func (a *access) WriteKubeconfig(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -57,19 +60,28 @@ func (a *access) remember(path string) {
 
 // refuseForeign is an error if something that is not crdlab's stands at path.
 func refuseForeign(path string) error {
+	why := "crdlab did not write it"
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err == nil && info.Mode().IsRegular() {
+	case err != nil:
+		why = "it cannot be looked at: " + err.Error()
+	case info.IsDir():
+		why = "it is a folder"
+	case info.Mode().IsRegular():
 		if info.Size() == 0 {
 			return nil
 		}
-		if _, err := loadKubeconfig(path); err == nil {
+		_, err := loadOwn(path)
+		if err == nil {
 			return nil
 		}
+		if errors.Is(err, errShared) {
+			why = errShared.Error()
+		}
 	}
-	return fmt.Errorf("will not overwrite %s: crdlab did not write it; name a file that does not exist yet", path)
+	return fmt.Errorf("will not overwrite %s: %s; name a file that does not exist yet", path, why)
 }
 
 func (a *access) writeKubeconfig(path string) error {
@@ -111,12 +123,52 @@ func (a *access) kubeconfigData() ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// loadKubeconfig reads how a server is reached from a kubeconfig that crdlab wrote; ErrNotCrdlab if another did.
-func loadKubeconfig(path string) (*access, error) {
+// ReadKubeconfig reads a kubeconfig, of whatever cluster. Its errors say what is wrong with the file, and leave it to the
+// caller to say which one to give.
+func ReadKubeconfig(path string) (*clientcmdapi.Config, error) {
 	config, err := clientcmd.LoadFromFile(path)
+	var unread *fs.PathError
+	switch {
+	case err == nil:
+		return config, nil
+	case errors.Is(err, syscall.EISDIR):
+		return nil, fmt.Errorf("%s is no kubeconfig (it is a folder)", path)
+	case errors.As(err, &unread):
+		return nil, fmt.Errorf("read the kubeconfig %s: %w", path, unread.Err)
+	case strings.HasPrefix(err.Error(), "yaml: "):
+		return nil, fmt.Errorf("%s is no kubeconfig (%w)", path, err)
+	}
+	// The library's text speaks of its own Go types.
+	return nil, fmt.Errorf("%s is no kubeconfig (what it holds is not of apiVersion v1, kind Config)", path)
+}
+
+// errShared says of a kubeconfig that it is crdlab's, but not alone.
+var errShared = errors.New("it holds more than crdlab wrote")
+
+// loadOwn is loadKubeconfig for files that are to be overwritten or removed: it is errShared where anything of somebody
+// else would be lost.
+func loadOwn(path string) (*access, error) {
+	config, err := ReadKubeconfig(path)
 	if err != nil {
 		return nil, err
 	}
+	a, err := reachedBy(config, path)
+	if err == nil && (len(config.Clusters) != 1 || len(config.AuthInfos) != 1 || len(config.Contexts) != 1) {
+		return nil, errShared
+	}
+	return a, err
+}
+
+// loadKubeconfig reads how a server is reached from a kubeconfig that crdlab wrote; ErrNotCrdlab if another did.
+func loadKubeconfig(path string) (*access, error) {
+	config, err := ReadKubeconfig(path)
+	if err != nil {
+		return nil, err
+	}
+	return reachedBy(config, path)
+}
+
+func reachedBy(config *clientcmdapi.Config, path string) (*access, error) {
 	current := config.Contexts[config.CurrentContext]
 	if current == nil {
 		return nil, fmt.Errorf("it has no current context: %w", ErrNotCrdlab)
@@ -139,12 +191,13 @@ func loadKubeconfig(path string) (*access, error) {
 	}, nil
 }
 
-// removeWritten removes the kubeconfigs that were written elsewhere, but not where another server has taken the place.
+// removeWritten removes the kubeconfigs that were written elsewhere, but not where another server has taken the place, or
+// somebody has added to them.
 func (a *access) removeWritten() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, path := range a.written {
-		if there, err := loadKubeconfig(path); err == nil && there.token == a.token {
+		if there, err := loadOwn(path); err == nil && there.token == a.token {
 			os.Remove(path)
 		}
 	}

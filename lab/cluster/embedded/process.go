@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,8 @@ type SpawnOptions struct {
 	Certificate *Certificate
 	Dir         string
 	StateDir    string
+	// WayOn is what Err tells people to do when the server has ended by itself; if empty, that a reset starts a fresh one.
+	WayOn string
 	// OnPhase is told how the start goes on, also that of a Reset, from the goroutine that calls Spawn or Reset.
 	OnPhase func(Phase)
 }
@@ -53,6 +56,7 @@ type Process struct {
 
 	running sync.Mutex // serialises Reset and Close
 	child   *child
+	watch   sync.WaitGroup // for the ends of children to be noticed
 	closed  bool
 
 	state   sync.Mutex // guards what follows
@@ -165,6 +169,7 @@ func (p *Process) Close(ctx context.Context) error {
 	p.expect(nil)
 	p.release() // the child's etcd waits for watches
 	p.child.end(ctx)
+	p.watch.Wait()
 	p.acceptAgain()
 	if p.listener != nil {
 		p.listener.Close()
@@ -193,6 +198,13 @@ func (p *Process) expect(c *child) {
 	p.state.Lock()
 	defer p.state.Unlock()
 	p.current = c
+}
+
+// expected says whether a child is the one that must not end by itself.
+func (p *Process) expected(c *child) bool {
+	p.state.Lock()
+	defer p.state.Unlock()
+	return p.current == c
 }
 
 // fail notes that the server is gone, if its child is the one that should be there. Whoever connects is turned away
@@ -279,11 +291,13 @@ func (p *Process) startChild(ctx context.Context) (*childReady, error) {
 		return nil, fmt.Errorf("start the API server: %w", err)
 	}
 	p.expect(c)
-	go func() {
+	p.watch.Go(func() {
 		drain(messages) // what it says before it ends is in its log as well
 		<-c.exited
-		p.fail(c, p.explain(c))
-	}()
+		if p.expected(c) {
+			p.fail(c, p.explain(c))
+		}
+	})
 	return ready, nil
 }
 
@@ -418,7 +432,7 @@ func (p *Process) explain(c *child) error {
 	if len(tail) > 0 {
 		text += " (its log: " + log + ")"
 	}
-	return errors.New(text + "; a reset starts a fresh one")
+	return errors.New(text + "; " + cmp.Or(p.options.WayOn, "a reset starts a fresh one"))
 }
 
 func readTail(path string, n int64) []byte {

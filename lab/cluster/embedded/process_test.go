@@ -360,3 +360,29 @@ func running(pid int) bool {
 	_, state, _ := strings.Cut(string(status), ") ")
 	return !strings.HasPrefix(state, "Z")
 }
+
+func TestWhatToDoAfterAnEndIsForTheCallerToSay(t *testing.T) {
+	p := spawn(t, func(o *SpawnOptions) { o.WayOn = "start it again" })
+	if err := syscall.Kill(p.child.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-p.Ended()
+	if said := p.Err().Error(); !strings.HasSuffix(said, "; start it again") || strings.Contains(said, "reset") {
+		t.Error(said)
+	}
+}
+
+func TestAChildThatCloseKillsHasNotFailed(t *testing.T) {
+	p := spawn(t)
+	if err := syscall.Kill(p.child.cmd.Process.Pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // and no patience with it
+	if err := p.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if log := filepath.Join(p.options.StateDir, failureLogName); exists(log) || p.Err() != nil {
+		t.Errorf("%s is there: %v; error %v", log, exists(log), p.Err())
+	}
+}
