@@ -45,7 +45,7 @@ type Info struct {
 // Scope is what belongs to one lab: the CRD, its objects and their namespace.
 type Scope struct {
 	Resource  storage.Resource
-	Namespace string
+	Namespace string // where empty, a Reset leaves namespaces alone: it takes seconds to delete one
 }
 
 // WebhookListener is where the API server can reach this process. The caller owns TLS, faults and rotation.

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
 
+	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 	kinds "sigs.k8s.io/kind/pkg/cluster"
 
 	"github.com/crdlab/crdlab/lab/cluster"
@@ -139,9 +139,7 @@ func (o order) obey(onPhase func(cluster.Phase)) (*reply, error) {
 	case doOpen:
 		said.Cluster, err = engine.open(ctx, provider, o.Name, onPhase)
 	case doCreate:
-		if err = provider.Create(o.Name, o.createOptions()...); err == nil {
-			said.Cluster, err = describe(provider, o.Name)
-		}
+		said.Cluster, err = o.create(provider)
 	case doDelete:
 		said.Names, err = o.removeNodes(provider)
 	case doAbandon:
@@ -162,12 +160,26 @@ func (o order) kubeconfig() string {
 	return filepath.Join(o.Scratch, kubeconfigName+"-"+strconv.Itoa(os.Getpid()))
 }
 
+// create leaves nothing if it fails: kind removes the cluster itself, as long as it is at work on it.
+func (o order) create(provider *kinds.Provider) (*description, error) {
+	if err := provider.Create(o.Name, o.createOptions()...); err != nil {
+		return nil, err
+	}
+	made, err := describe(provider, o.Name)
+	if err != nil {
+		_, failed := o.removeNodes(provider)
+		err = errors.Join(err, failed)
+	}
+	return made, err
+}
+
 // createWait is how long kind waits for the nodes to be ready. It goes on where they are not.
 const createWait = 3 * time.Minute
 
 func (o order) createOptions() []kinds.CreateOption {
 	options := []kinds.CreateOption{
 		kinds.CreateWithKubeconfigPath(o.kubeconfig()), kinds.CreateWithWaitForReady(createWait),
+		kinds.CreateWithV1Alpha4Config(&v1alpha4.Cluster{KubeadmConfigPatchesJSON6902: routingPatches}),
 	}
 	if o.Image != "" {
 		options = append(options, kinds.CreateWithNodeImage(o.Image))
@@ -198,134 +210,3 @@ func (o order) removeUntilSettled(provider *kinds.Provider) error {
 	}
 	return nil
 }
-
-// errDied says that a child ended without a last word.
-var errDied = errors.New("the process that calls kind has ended")
-
-// child is a running child process. Its messages end when it does.
-type child struct {
-	cmd      *exec.Cmd
-	stdin    io.WriteCloser
-	messages chan message
-	complaint
-}
-
-// complaint keeps the beginning of what a child writes to its standard error: how a crash begins.
-type complaint struct{ text []byte }
-
-const maxComplaint = 4 << 10
-
-// Write takes all, and keeps what there is room for.
-func (c *complaint) Write(p []byte) (int, error) {
-	c.text = append(c.text, p[:min(len(p), maxComplaint-len(c.text))]...)
-	return len(p), nil
-}
-
-// run has a child do something. If the context ends before, the child is killed with all that it runs, unless what it does
-// has to be done in any case. Phases are reported from the calling goroutine.
-func run(ctx context.Context, o order, lock *os.File, onPhase func(cluster.Phase)) (*reply, error) {
-	var err error
-	if o.Scratch, err = os.MkdirTemp("", "crdlab-kind-"); err != nil {
-		return nil, fmt.Errorf("make a folder for kind: %w", err)
-	}
-	c, err := start(o, lock)
-	if err != nil {
-		os.RemoveAll(o.Scratch)
-		return nil, fmt.Errorf("start the process that calls kind: %w", err)
-	}
-	for {
-		select {
-		case m, more := <-c.messages:
-			switch {
-			case !more:
-				return nil, fmt.Errorf("%w: %s: %s", errDied, c.cmd.ProcessState, c.text)
-			case m.Phase != nil && onPhase != nil:
-				onPhase(*m.Phase)
-			case m.Error != nil:
-				c.wait()
-				return nil, m.Error
-			case m.Reply != nil:
-				c.wait()
-				return m.Reply, nil
-			}
-		case <-ctx.Done():
-			if o.lasting() {
-				go c.wait() // it has a time of its own
-				return nil, context.Cause(ctx)
-			}
-			_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) // not collected yet, so the number is still its own
-			c.wait()
-			os.RemoveAll(o.Scratch)
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
-// start starts a child in a process group of its own, which no Ctrl-C reaches.
-func start(o order, lock *os.File) (*child, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	c := &child{cmd: exec.Command(program, ChildCommand), messages: make(chan message)}
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.cmd.Stderr = &c.complaint
-	if o.Locked = lock != nil; o.Locked {
-		c.cmd.ExtraFiles = []*os.File{lock}
-	}
-	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	stdout, err := c.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go c.read(stdout)
-	// A child that dies before it has read this is noticed by its end.
-	_ = json.NewEncoder(c.stdin).Encode(o)
-	return c, nil
-}
-
-// read delivers what the child says until it has ended, and collects its exit.
-func (c *child) read(stdout io.Reader) {
-	for lines := json.NewDecoder(stdout); ; {
-		var m message
-		if lines.Decode(&m) != nil {
-			break
-		}
-		c.messages <- m
-	}
-	_ = c.cmd.Wait() // how it ended is in its ProcessState
-	close(c.messages)
-}
-
-// wait returns when the child has ended.
-func (c *child) wait() {
-	for range c.messages {
-	}
-	c.stdin.Close()
-}
-
-// abandonPatience is how long it is waited until a half-made cluster is gone.
-const abandonPatience = 4 * time.Second
-
-// abandon removes what was made of a cluster, also where the context has ended. The process that does it goes on if it
-// takes longer than a person waits.
-func abandon(ctx context.Context, name string, lock *os.File) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonPatience)
-	defer cancel()
-	if _, err := run(ctx, order{Do: doAbandon, Name: name}, lock, nil); err != nil {
-		return fmt.Errorf("remove what was made of it: %w; look for it with crdlab cluster list, and remove it with crdlab cluster delete%s",
-			err, nameFlag(name))
-	}
-	return nil
-}
-
-// Error is its text.
-func (f *failure) Error() string { return f.Text }
-
-// Is makes it the error that it was in the child.
-func (f *failure) Is(target error) bool { return f.NoRuntime && target == ErrNoRuntime }

@@ -9,6 +9,7 @@ package kind
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,9 +19,7 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -35,8 +34,6 @@ const (
 	namespace = "crdlab"
 	// answerTimeout is how long an API server may take until it is ready, once its nodes run.
 	answerTimeout = 90 * time.Second
-	// namespaceTimeout is how long a namespace may take to be deleted.
-	namespaceTimeout = 60 * time.Second
 	// pollInterval is how often it is looked whether something has come about.
 	pollInterval = 100 * time.Millisecond
 )
@@ -89,35 +86,42 @@ func Create(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	defer folder.unlock()
-	found, err := open(ctx, folder, o)
+	c, err := take(ctx, folder, o)
 	if err != nil {
 		return nil, fmt.Errorf("kind cluster %s: %w", o.Name, err)
-	}
-	c, err := connect(ctx, folder, found)
-	if err != nil {
-		return nil, fmt.Errorf("kind cluster %s: %w; if it does not recover, remove it: crdlab cluster delete%s",
-			o.Name, err, nameFlag(o.Name))
 	}
 	return c, nil
 }
 
-// open finds the cluster, or makes it.
-func open(ctx context.Context, folder *folder, o Options) (*description, error) {
+// take finds the cluster and connects to it, or makes it first.
+func take(ctx context.Context, folder *folder, o Options) (*Cluster, error) {
 	found, err := run(ctx, order{Do: doOpen, Name: o.Name}, folder.lock, o.OnPhase)
 	if err != nil {
 		return nil, fmt.Errorf("look for it: %w", err)
 	}
-	if found.Cluster != nil {
-		return found.Cluster, nil
+	if found.Cluster == nil {
+		return create(ctx, folder, o)
 	}
+	c, err := connect(ctx, folder, found.Cluster)
+	if err != nil {
+		return nil, fmt.Errorf("%w; if it does not recover, remove it: crdlab cluster delete%s", err, nameFlag(o.Name))
+	}
+	return c, nil
+}
+
+// create leaves nothing if it fails.
+func create(ctx context.Context, folder *folder, o Options) (c *Cluster, err error) {
 	made, err := run(ctx, order{Do: doCreate, Name: o.Name, Image: o.Image}, folder.lock, o.OnPhase)
 	if err == nil {
-		return made.Cluster, nil
+		c, err = connect(ctx, folder, made.Cluster)
+	} else if ctx.Err() == nil && !errors.Is(err, errDied) {
+		folder.remove() // the child has removed what it made
+		return nil, fmt.Errorf("create it: %w", err)
 	}
-	if ctx.Err() != nil || errors.Is(err, errDied) { // otherwise kind has removed it itself
-		err = errors.Join(err, abandon(ctx, o.Name, folder.lock))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create it: %w", err), abandon(ctx, folder))
 	}
-	return nil, fmt.Errorf("create it: %w", err)
+	return c, nil
 }
 
 // connect writes the kubeconfig and waits until the API server is ready.
@@ -139,19 +143,27 @@ func connect(ctx context.Context, folder *folder, found *description) (*Cluster,
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errors.New("the API server was not ready after "+answerTimeout.String()))
 	defer cancel()
-	err = poll(ctx, func(ctx context.Context) (bool, error) {
-		_, err := c.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+	if err := poll(ctx, func(ctx context.Context) (bool, error) {
+		_, err := c.ask(ctx, "/readyz")
 		return err == nil, err
-	})
-	if err != nil {
+	}); err != nil {
 		return nil, fmt.Errorf("wait for its API server: %w", err)
 	}
-	version, err := c.client.Discovery().ServerVersion()
+	var v version.Info
+	data, err = c.ask(ctx, "/version")
+	if err == nil {
+		err = json.Unmarshal(data, &v)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read its version: %w", err)
 	}
-	c.version = strings.TrimPrefix(version.GitVersion, "v")
+	c.version = strings.TrimPrefix(v.GitVersion, "v")
 	return c, nil
+}
+
+// ask reads what the API server says of itself.
+func (c *Cluster) ask(ctx context.Context, path string) ([]byte, error) {
+	return c.client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx)
 }
 
 // List names the kind clusters that the container runtime has, whoever made them.
@@ -227,58 +239,6 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Kubeconfig is the file for the learner's kubectl; no flags are needed.
 func (c *Cluster) Kubeconfig() (path, flags string) { return c.kubeconfig, "" }
-
-// Prepare makes the scope's namespace where it is missing, and tells the Services of it where this process listens.
-func (c *Cluster) Prepare(ctx context.Context, scope cluster.Scope) error {
-	_, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: scope.Namespace, Labels: map[string]string{cluster.ManagedBy: cluster.Maker},
-	}}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create the namespace %s: %w", scope.Namespace, err)
-	}
-	c.mu.Lock()
-	c.space = scope.Namespace
-	webhooks := slices.Clone(c.webhooks)
-	c.mu.Unlock()
-	for _, w := range webhooks {
-		if _, err := w.announce(ctx); err != nil && w.namespace == scope.Namespace {
-			return err
-		}
-	}
-	return nil
-}
-
-// Reset deletes the scope's CRD with its objects, whatever state they are in, and its namespace, and returns when they are
-// gone. What does not carry the lab's label stays: such a CRD is cluster.ErrForeign, such a namespace is left alone.
-func (c *Cluster) Reset(ctx context.Context, scope cluster.Scope) error {
-	if err := cluster.Remove(ctx, c, scope.Resource); err != nil {
-		return err
-	}
-	if err := c.removeNamespace(ctx, scope.Namespace); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reset the namespace %s: %w", scope.Namespace, err)
-	}
-	return nil
-}
-
-// removeNamespace ends with a NotFound when the namespace is gone.
-func (c *Cluster) removeNamespace(ctx context.Context, name string) error {
-	spaces := c.client.CoreV1().Namespaces()
-	there, err := spaces.Get(ctx, name, metav1.GetOptions{})
-	if err != nil || there.Labels[cluster.ManagedBy] != cluster.Maker {
-		return err
-	}
-	err = spaces.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &there.UID}})
-	if err != nil && !apierrors.IsConflict(err) {
-		return err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, namespaceTimeout, errors.New("it is still there after "+namespaceTimeout.String()))
-	defer cancel()
-	return poll(ctx, func(ctx context.Context) (bool, error) {
-		now, err := spaces.Get(ctx, name, metav1.GetOptions{})
-		gone := apierrors.IsNotFound(err) || err == nil && now.UID != there.UID
-		return gone, err
-	})
-}
 
 // Close ends what was opened here. The cluster goes on.
 func (c *Cluster) Close(context.Context) error {

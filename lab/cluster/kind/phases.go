@@ -45,7 +45,7 @@ func (p *phases) Infof(format string, args ...any) { p.Info(fmt.Sprintf(format, 
 // Info reports the phase that a line is about, if any.
 func (p *phases) Info(line string) {
 	line = strings.TrimSpace(line)
-	if name, ok := strings.CutPrefix(line, "•"); ok {
+	if name, ok := strings.CutPrefix(line, "•"); ok && strings.HasSuffix(name, "...") { // else it is news of the phase before
 		p.begun = time.Now()
 		p.report(cluster.Phase{Name: phaseName(name)})
 	}

@@ -76,19 +76,19 @@ func (r *runtime) installed(ctx context.Context) bool {
 }
 
 func (r *runtime) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, runtimeTimeout, errors.New("no answer after "+runtimeTimeout.String()))
+	defer cancel()
 	_, err := r.output(ctx, r.ask...)
 	return err
 }
 
 // output is what the runtime's program prints. The error is what it says itself, in one line.
 func (r *runtime) output(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, runtimeTimeout)
-	defer cancel()
 	out, err := exec.CommandContext(ctx, r.program, args...).Output()
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("%s %s: no answer after %s", r.program, args[0], runtimeTimeout)
+		return "", fmt.Errorf("%s %s: %w", r.program, args[0], context.Cause(ctx))
 	case errors.As(err, &exit) && len(bytes.TrimSpace(exit.Stderr)) > 0:
 		return "", fmt.Errorf("%s %s: %s", r.program, args[0], bytes.Join(bytes.Fields(exit.Stderr), []byte(" ")))
 	case err != nil:
@@ -172,8 +172,8 @@ func read(n nodes.Node, path string) (string, error) {
 // withOutput adds to an error of kind's what the program that failed has printed, as far as it is about the error: kind
 // says but how it was called.
 func withOutput(err error) error {
-	failed := kindexec.RunErrorForError(err)
-	if failed == nil {
+	var failed *kindexec.RunError
+	if !errors.As(err, &failed) {
 		return err
 	}
 	if line := errorLine(string(failed.Output)); line != "" && !strings.Contains(err.Error(), line) {
