@@ -20,6 +20,7 @@ type app struct {
 	noColor bool
 	plain   bool
 	widgets int
+	place   place // of the lab in the terminal
 }
 
 // execute runs a command line and returns its exit code. Errors are told here, and nowhere else.
@@ -56,6 +57,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours, as with the environment variable NO_COLOR")
 	flags.BoolVar(&a.plain, "plain", false, "line by line, without the terminal program: for screen readers and pipes")
 	flags.IntVar(&a.widgets, "widgets", lab.MinWidgets, "how many objects a track begins with")
+	a.place.flags(c)
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(a.help())
 	help := c.HelpFunc()
@@ -64,7 +66,7 @@ func (a *app) root() *cobra.Command {
 			help(of, args)
 		}
 	})
-	c.AddCommand(a.run(), a.tracks(), a.manifests(), a.serve(), a.check(), a.reset(), a.version(), a.completion())
+	c.AddCommand(a.run(), a.tracks(), a.manifests(), a.serve(), a.check(), a.reset(), a.clusters(), a.version(), a.completion())
 	for _, sub := range c.Commands() {
 		sub.Example = "  " + sub.Example // as help shows it
 	}

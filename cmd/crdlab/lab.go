@@ -10,7 +10,6 @@ import (
 
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/cluster"
-	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/report"
 	"github.com/crdlab/crdlab/lab/steps"
@@ -21,13 +20,13 @@ import (
 func (a *app) lab(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	plain := a.plain || !a.canShow()
-	server := newServer(plain)
+	server := newServer(a.place, plain)
 	defer func() {
 		cancel()
 		err = errors.Join(err, closing(ctx, server.close))
 	}()
 	l := &views.Lab{
-		ClusterName: "embedded",
+		ClusterName: a.place.cluster,
 		Start:       server.start,
 		Phases:      server.phases,
 		Open: func(ctx context.Context, id string) (views.Session, error) {
@@ -46,6 +45,10 @@ func (a *app) lab(ctx context.Context) (err error) {
 		err = views.Plain(ctx, l, l.Tracks[0].ID, a.in, a.out)
 	} else {
 		err = views.Run(ctx, l, views.Options{NoColor: a.noColor || os.Getenv("NO_COLOR") != ""})
+	}
+	if a.place.cluster == onKind && server.running() != nil {
+		a.note("The kind cluster %s goes on, and what the lab made on it; %s removes that, crdlab cluster delete --kind-name %s the cluster.",
+			a.place.kindName, a.place.reset(), a.place.kindName)
 	}
 	switch {
 	case errors.Is(err, views.ErrInterrupted):
@@ -72,6 +75,7 @@ func trackInfo(t *lesson.Track) views.TrackInfo {
 
 // server is the API server that starts behind the first screen.
 type server struct {
+	place  place
 	phases chan views.Phase // closed when it is live
 	wayOn  string           // what to do where it has ended by itself
 
@@ -81,8 +85,8 @@ type server struct {
 	cluster cluster.Cluster
 }
 
-func newServer(plain bool) *server {
-	s := &server{phases: make(chan views.Phase)}
+func newServer(at place, plain bool) *server {
+	s := &server{place: at, phases: make(chan views.Phase)}
 	if plain { // where there is no key for a reset
 		s.wayOn = "start crdlab again"
 	}
@@ -98,7 +102,7 @@ func (s *server) start(ctx context.Context) error {
 	}
 	s.started = true
 	live := false
-	p, err := embedded.Spawn(ctx, embedded.SpawnOptions{WayOn: s.wayOn, OnPhase: func(p embedded.Phase) {
+	c, err := s.place.open(ctx, s.wayOn, func(p cluster.Phase) {
 		if live {
 			return // a reset starts the server anew, and nobody listens any more
 		}
@@ -106,13 +110,13 @@ func (s *server) start(ctx context.Context) error {
 		case s.phases <- views.Phase{Name: p.Name, Done: p.Done, Took: p.Took}:
 		case <-ctx.Done():
 		}
-	}})
+	})
 	if err != nil {
 		s.failure = err
 		return err
 	}
 	live = true
-	s.cluster = p
+	s.cluster = c
 	close(s.phases)
 	return nil
 }

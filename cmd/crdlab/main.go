@@ -12,11 +12,15 @@ import (
 
 	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/cluster/embedded/quiet"
+	"github.com/crdlab/crdlab/lab/cluster/kind"
 )
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == embedded.ChildCommand {
 		os.Exit(embedded.ChildMain(os.Args[2:], os.Stdin, os.Stdout))
+	}
+	if len(os.Args) > 1 && os.Args[1] == kind.ChildCommand {
+		os.Exit(kind.ChildMain(os.Args[2:], os.Stdin, os.Stdout))
 	}
 	os.Exit(program())
 }

@@ -19,29 +19,30 @@ import (
 )
 
 func (a *app) reset() *cobra.Command {
-	var kubeconfig string
+	var p place
 	c := &cobra.Command{
 		Use:   "reset",
 		Short: "Remove what the lab made",
-		Long: "With --kubeconfig: removes the CRDs and objects of the lab from the API server\n" +
-			"of a crdlab serve, and nothing else. Without it: removes the folders that labs\n" +
+		Long: "With --kubeconfig, or --cluster kind: removes the CRDs and objects of the lab\n" +
+			"from that cluster, and nothing else. Without either: removes the folders that labs\n" +
 			"which were killed have left on this machine.",
 		Example: "crdlab reset --kubeconfig /tmp/kubeconfig",
 		Args:    arguments(0, 0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if kubeconfig == "" {
+			if !p.outlives() {
 				return a.resetMachine()
 			}
-			return a.resetCluster(c.Context(), kubeconfig)
+			return a.resetCluster(c.Context(), p)
 		},
 	}
-	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "the kubeconfig of a crdlab serve")
+	c.Flags().StringVar(&p.kubeconfig, "kubeconfig", "", "the kubeconfig of a crdlab serve")
+	p.flags(c)
 	return c
 }
 
 // resetCluster removes what tracks make from a server that goes on.
-func (a *app) resetCluster(ctx context.Context, kubeconfig string) (err error) {
-	c, err := openCluster(ctx, kubeconfig)
+func (a *app) resetCluster(ctx context.Context, p place) (err error) {
+	c, err := p.open(ctx, "", nil)
 	if err != nil {
 		return err
 	}

@@ -14,10 +14,10 @@ import (
 
 // runFlags are what a run may be asked for.
 type runFlags struct {
-	until      string
-	clean      bool
-	format     string
-	kubeconfig string
+	place
+	until  string
+	clean  bool
+	format string
 }
 
 func (a *app) run() *cobra.Command {
@@ -48,9 +48,9 @@ func (a *app) run() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&f.until, "until", "", "the last step to be run")
-	c.Flags().BoolVar(&f.clean, "clean", false, "remove at the end what the run made; matters with --kubeconfig")
+	c.Flags().BoolVar(&f.clean, "clean", false, "remove at the end what the run made; matters where the cluster goes on")
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "run on the API server of crdlab serve that wrote this file")
-	clusterFlag(c)
+	f.place.flags(c)
 	outputFlag(c, &f.format, formatText, formatJSON, formatMarkdown)
 	_ = c.RegisterFlagCompletionFunc("until", func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return completeTrack(nil, args[:min(len(args), 1)], "")
@@ -63,7 +63,11 @@ func (a *app) runTrack(ctx context.Context, track *lesson.Track, f runFlags) (er
 	progress := a.progress()
 	defer progress.end()
 	progress.say("starting the API server")
-	c, err := openCluster(ctx, f.kubeconfig)
+	c, err := f.open(ctx, "run it again", func(p cluster.Phase) {
+		if f.cluster == onKind {
+			progress.say(p.Name)
+		}
+	})
 	if err != nil {
 		return err
 	}
@@ -79,14 +83,17 @@ func (a *app) runTrack(ctx context.Context, track *lesson.Track, f runFlags) (er
 	}
 	progress.end()
 	switch {
-	case f.kubeconfig == "": // it goes with the server
+	case !f.outlives(): // it goes with the server
 	case f.clean:
 		now := s.State()
 		if err := c.Reset(ctx, cluster.Scope{Resource: now.Resource, Namespace: now.Namespace}); err != nil {
 			return err
 		}
 	default:
-		a.note("What the run made is still there; crdlab reset --kubeconfig %s removes it.", cluster.ShellWord(f.kubeconfig))
+		a.note("What the run made is still there; %s removes it.", f.reset())
+	}
+	if f.cluster == onKind {
+		a.note("The kind cluster %s goes on; crdlab cluster delete --kind-name %s removes it.", f.kindName, f.kindName)
 	}
 	return done(report.ExitCode(report.Result(s.State(), f.until)))
 }

@@ -73,7 +73,10 @@ func (m *program) run(name string, do func(context.Context) error) tea.Cmd {
 	c := &call{name, cancel}
 	m.call = c
 	from := m.reader
+	earlier, begun := m.queue()
 	return func() tea.Msg {
+		<-earlier
+		close(begun)
 		err := do(ctx)
 		cancel()
 		return calledMsg{from.read(), c, err}
@@ -83,10 +86,27 @@ func (m *program) run(name string, do func(context.Context) error) tea.Cmd {
 // quick makes a call that is soon done. It is a command all the same: a session may hold a lock.
 func (m *program) quick(do func(Session) error) tea.Cmd {
 	from := m.reader
+	earlier, done := m.queue()
 	return func() tea.Msg {
+		<-earlier
+		defer close(done)
 		err := do(from.session)
 		return calledMsg{from.read(), nil, err}
 	}
+}
+
+// queue keeps calls in the order in which their keys were pressed, since commands run side by side: what is chosen must be
+// known before it is applied. It returns what to wait for, and what to close when the next may begin.
+func (m *program) queue() (earlier <-chan struct{}, done chan<- struct{}) {
+	earlier = m.queued
+	next := make(chan struct{})
+	m.queued = next
+	if earlier == nil {
+		open := make(chan struct{})
+		close(open)
+		earlier = open
+	}
+	return earlier, next
 }
 
 // contextual binds the argument of a call.

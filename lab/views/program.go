@@ -37,7 +37,8 @@ type program struct {
 	newest   int        // the number of the newest reading that was shown
 	state    *lab.State // of the session
 	sight    sight
-	call     *call // what is going on
+	call     *call           // what is going on
+	queued   <-chan struct{} // closed when the call of the last key has begun, or is done if it is a quick one
 	dialogs  []dialog
 	leaving  bool // q was pressed while a step is at work: once more, and it quits
 
