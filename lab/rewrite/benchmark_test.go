@@ -2,17 +2,15 @@ package rewrite
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/rewrite/scene"
 )
 
 // BenchmarkRewrite prints how fast a rewrite is, beside a loop that sends one merge patch after the other, and beside the
@@ -20,13 +18,10 @@ import (
 //
 //	go test -run xxx -bench Rewrite -benchtime 1x ./lab/rewrite/
 func BenchmarkRewrite(b *testing.B) {
-	objects := 2000
-	if n, err := strconv.Atoi(os.Getenv("CRDLAB_BENCH_OBJECTS")); err == nil {
-		objects = n
-	}
+	objects := scene.Objects(2000)
 	defer debug.SetGCPercent(debug.SetGCPercent(embedded.GCPercent)) // as the program's server has it
 	s := newScene(b)
-	s.fill(objects)
+	s.Fill(objects)
 	const loop, following = "one at a time", "following the server"
 	ways := map[string]func(string){loop: s.oneAtATime, following: s.workers(0)}
 	var fixed []string
@@ -60,35 +55,17 @@ func BenchmarkRewrite(b *testing.B) {
 // speed is how fast a way was, and how much of the machine this process, server and all, had for it.
 type speed struct{ rate, cores float64 }
 
-// fill creates many widgets at v1alpha1, several at once.
-func (s *scene) fill(n int) {
-	var creating sync.WaitGroup
-	turn := make(chan int)
-	for range 8 {
-		creating.Go(func() {
-			for i := range turn {
-				s.create("v1alpha1", fmt.Sprintf("w-%05d", i), fmt.Sprintf(`{"size":%d,"color":"red"}`, i%1000))
-			}
-		})
-	}
-	for i := range n {
-		turn <- i
-	}
-	close(turn)
-	creating.Wait()
-}
-
 // timed makes every object stale, by switching the storage version there and back, and times a way to rewrite them all.
 // The way back is not timed: it costs the server another price.
-func (s *scene) timed(objects int, rewrite func(target string)) speed {
+func (s *fixture) timed(objects int, rewrite func(target string)) speed {
 	s.Helper()
-	if StorageVersion(s.definition()) == "v1beta1" {
-		s.patchCRD(storeAlpha)
+	if StorageVersion(s.Definition()) == "v1beta1" {
+		s.PatchCRD(storeAlpha)
 		s.inEffect("v1alpha1")
 		_, err := s.rewriter().Rewrite(s.Context(), "v1alpha1")
-		s.must(err)
+		s.Must(err)
 	}
-	s.patchCRD(storeBeta)
+	s.PatchCRD(scene.StoreBeta)
 	s.inEffect("v1beta1")
 	runtime.GC()
 	began, used := time.Now(), cpu(s)
@@ -102,32 +79,32 @@ func (s *scene) timed(objects int, rewrite func(target string)) speed {
 }
 
 // cpu is the processor time that this process has had.
-func cpu(s *scene) time.Duration {
+func cpu(s *fixture) time.Duration {
 	var u syscall.Rusage
-	s.must(syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	s.Must(syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func (s *scene) inEffect(target string) {
+func (s *fixture) inEffect(target string) {
 	s.Helper()
 	_, err := s.rewriter().WaitInEffect(s.Context(), target, nil)
-	s.must(err)
+	s.Must(err)
 }
 
-func (s *scene) workers(n int) func(string) {
+func (s *fixture) workers(n int) func(string) {
 	return func(target string) {
 		r := s.rewriter()
 		r.Workers = n
 		_, err := r.Rewrite(s.Context(), target)
-		s.must(err)
+		s.Must(err)
 	}
 }
 
 // oneAtATime is the loop that a person would write.
-func (s *scene) oneAtATime(target string) {
-	err := EachMetadata(s.Context(), s.client, s.resource, target, namespace, func(m *Metadata) error {
-		_, err := s.client.Patch(s.Context(), s.path(target, m.Name), evidence.MergePatch, "", []byte("{}"))
+func (s *fixture) oneAtATime(target string) {
+	err := EachMetadata(s.Context(), s.Client, s.Resource, target, s.Namespace, func(m *Metadata) error {
+		_, err := s.Client.Patch(s.Context(), s.Path(target, m.Name), evidence.MergePatch, "", []byte("{}"))
 		return err
 	})
-	s.must(err)
+	s.Must(err)
 }

@@ -10,15 +10,15 @@ import (
 
 func TestADryRunFindsWhatARewriteWouldLose(t *testing.T) {
 	s := newScene(t)
-	s.create("v1alpha1", "safe", `{"size":1,"color":"red"}`)
-	s.create("v1alpha1", "lossy", `{"size":1,"old":"kept at v1alpha1 alone"}`)
-	s.create("v1alpha1", "poison", `{"extra":{"anything":"goes"}}`)
+	s.Create("v1alpha1", "safe", `{"size":1,"color":"red"}`)
+	s.Create("v1alpha1", "lossy", `{"size":1,"old":"kept at v1alpha1 alone"}`)
+	s.Create("v1alpha1", "poison", `{"extra":{"anything":"goes"}}`)
 	s.switchStorage()
 	before := s.value("lossy").ModRevision
 
 	check := func(how string, r *Rewriter, version string) {
 		losses, err := r.DryRun(t.Context(), "v1beta1")
-		s.must(err)
+		s.Must(err)
 		if len(losses) != 2 {
 			t.Fatalf("%s: %+v", how, losses)
 		}
@@ -34,8 +34,8 @@ func TestADryRunFindsWhatARewriteWouldLose(t *testing.T) {
 	blind.Storage = nil
 	check("with the bytes", s.rewriter(), "v1alpha1")
 	check("without the bytes", blind, "v1alpha1")
-	s.patchCRD(`[{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
-	s.until("v1alpha1 is not served", func() bool { return s.get("v1alpha1", "safe").Status == http.StatusNotFound })
+	s.PatchCRD(`[{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
+	s.Until("v1alpha1 is not served", func() bool { return s.Get("v1alpha1", "safe").Status == http.StatusNotFound })
 	check("with the bytes alone", s.rewriter(), "v1beta1")
 
 	if now := s.value("lossy").ModRevision; now != before || !maps.Equal(s.counts(), map[string]int{"v1alpha1": 3}) {
@@ -45,12 +45,12 @@ func TestADryRunFindsWhatARewriteWouldLose(t *testing.T) {
 
 func TestADryRunLooksAtASampleOfAll(t *testing.T) {
 	s := newScene(t)
-	s.createMany(30)
+	s.CreateMany(30)
 	s.switchStorage()
 	r := s.rewriter()
 	r.Sample = 3
 	sample, err := r.sample(t.Context(), "v1beta1")
-	s.must(err)
+	s.Must(err)
 	var names []string
 	for _, o := range sample {
 		names = append(names, o.Name)

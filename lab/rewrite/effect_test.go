@@ -10,20 +10,21 @@ import (
 	"time"
 
 	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/rewrite/scene"
 )
 
 func TestTheSwitchIsInEffectAfterTheWait(t *testing.T) {
 	s := newScene(t)
-	s.create("v1alpha1", "model", `{"size":1,"color":"red"}`)
+	s.Create("v1alpha1", "model", `{"size":1,"color":"red"}`)
 	tries := 0
 	for i := range 10 {
-		for _, to := range []struct{ version, patch string }{{"v1beta1", storeBeta}, {"v1alpha1", storeAlpha}} {
-			s.patchCRD(to.patch)
+		for _, to := range []struct{ version, patch string }{{"v1beta1", scene.StoreBeta}, {"v1alpha1", storeAlpha}} {
+			s.PatchCRD(to.patch)
 			effect, err := s.rewriter().WaitInEffect(t.Context(), to.version, nil)
-			s.must(err)
+			s.Must(err)
 			tries += effect.Tries
 			name := fmt.Sprintf("after-%d-%s", i, to.version)
-			s.create("v1alpha1", name, `{"size":1}`)
+			s.Create("v1alpha1", name, `{"size":1}`)
 			if got := s.value(name).Version(); got != to.version || !effect.Seen {
 				t.Errorf("switch %d to %s: stored at %s; %+v", i, to.version, got, effect)
 			}
@@ -34,23 +35,23 @@ func TestTheSwitchIsInEffectAfterTheWait(t *testing.T) {
 }
 
 // noProbes fails where a probe is still there.
-func (s *scene) noProbes() {
+func (s *fixture) noProbes() {
 	s.Helper()
-	err := EachMetadata(s.Context(), s.client.Unrecorded(), s.resource, "v1alpha1", "", func(m *Metadata) error {
+	err := EachMetadata(s.Context(), s.Client.Unrecorded(), s.Resource, "v1alpha1", "", func(m *Metadata) error {
 		if strings.HasPrefix(m.Name, ProbePrefix) {
 			s.Errorf("left behind: %s", m.Name)
 		}
 		return nil
 	})
-	s.must(err)
+	s.Must(err)
 }
 
 func TestProbesCopyTheContentOfAnObjectAndNothingElse(t *testing.T) {
 	s := newScene(t)
-	s.create("v1alpha1", "model", `{"size":7,"color":"red"}`)
-	s.patchCRD(storeBeta)
+	s.Create("v1alpha1", "model", `{"size":7,"color":"red"}`)
+	s.PatchCRD(scene.StoreBeta)
 	_, err := s.rewriter().WaitInEffect(t.Context(), "v1beta1", nil)
-	s.must(err)
+	s.Must(err)
 	probes := s.probes()
 	if len(probes) == 0 {
 		t.Fatal("no probe was created")
@@ -63,18 +64,18 @@ func TestProbesCopyTheContentOfAnObjectAndNothingElse(t *testing.T) {
 }
 
 // probes are the creates of probes.
-func (s *scene) probes() []evidence.Exchange {
-	return slices.DeleteFunc(s.log.Since(0), func(x evidence.Exchange) bool {
+func (s *fixture) probes() []evidence.Exchange {
+	return slices.DeleteFunc(s.Exchanges.Since(0), func(x evidence.Exchange) bool {
 		return x.Method != http.MethodPost || !strings.Contains(x.Body, ProbePrefix)
 	})
 }
 
 func TestAnEmptyKindNeedsATemplateWhereTheSchemaDemandsFields(t *testing.T) {
 	s := newScene(t)
-	s.patchCRD(`[{"op":"add","path":"/spec/versions/1/schema/openAPIV3Schema/required","value":["spec"]},` + strings.TrimPrefix(storeBeta, "["))
-	s.until("v1beta1 demands a spec", func() bool {
-		resp, err := s.client.Unrecorded().Create(t.Context(), s.path("v1beta1", "")+"?dryRun=All", "", nil)
-		s.must(err)
+	s.PatchCRD(`[{"op":"add","path":"/spec/versions/1/schema/openAPIV3Schema/required","value":["spec"]},` + strings.TrimPrefix(scene.StoreBeta, "["))
+	s.Until("v1beta1 demands a spec", func() bool {
+		resp, err := s.Client.Unrecorded().Create(t.Context(), s.Path("v1beta1", "")+"?dryRun=All", "", nil)
+		s.Must(err)
 		return resp.Refused()
 	})
 	_, err := s.rewriter().WaitInEffect(t.Context(), "v1beta1", nil)
@@ -82,7 +83,7 @@ func TestAnEmptyKindNeedsATemplateWhereTheSchemaDemandsFields(t *testing.T) {
 		t.Errorf("error: %v", err)
 	}
 	effect, err := s.rewriter().WaitInEffect(t.Context(), "v1beta1", Template(`{"spec":{"size":1}}`))
-	s.must(err)
+	s.Must(err)
 	if !effect.Seen {
 		t.Errorf("%+v", effect)
 	}
@@ -91,11 +92,11 @@ func TestAnEmptyKindNeedsATemplateWhereTheSchemaDemandsFields(t *testing.T) {
 
 func TestWithoutBytesTheEffectIsNotSeen(t *testing.T) {
 	s := newScene(t)
-	s.patchCRD(storeBeta)
+	s.PatchCRD(scene.StoreBeta)
 	blind := s.rewriter()
 	blind.Storage = nil
 	effect, err := blind.WaitInEffect(t.Context(), "v1beta1", nil)
-	s.must(err)
+	s.Must(err)
 	if effect.Seen || effect.Tries == 0 || effect.Took < blindDelay {
 		t.Errorf("%+v", effect)
 	}
@@ -115,10 +116,10 @@ func TestNobodyWaitsForWhatTheCRDDoesNotSay(t *testing.T) {
 
 func TestAProbeIsDeletedWhenTheWaitIsCancelled(t *testing.T) {
 	s := newScene(t)
-	s.patchCRD(storeBeta)
+	s.PatchCRD(scene.StoreBeta)
 	ctx, cancel := context.WithCancel(t.Context())
 	r := s.rewriter()
-	r.Client = s.clientThrough(func(next http.RoundTripper) http.RoundTripper {
+	r.Client = s.ClientThrough(func(next http.RoundTripper) http.RoundTripper {
 		return answers{next, func(req *http.Request) *http.Response {
 			if req.Method == http.MethodPost {
 				cancel() // while the create is on its way

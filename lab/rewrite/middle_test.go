@@ -19,17 +19,17 @@ func refusal(req *http.Request, status int, body string) *http.Response {
 }
 
 // compact makes etcd forget every revision but the newest.
-func compact(s *scene) {
+func compact(s *fixture) {
 	s.Helper()
-	path, _ := server.Kubeconfig()
+	path, _ := s.Server.Kubeconfig()
 	config, err := os.ReadFile(path)
-	s.must(err)
+	s.Must(err)
 	socket := regexp.MustCompile(`unix://[^\s"]+`).FindString(string(config))
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{socket}, Context: s.Context()})
-	s.must(err)
+	s.Must(err)
 	defer etcd.Close()
-	newest, err := s.storage.Revision(s.Context())
-	s.must(err)
+	newest, err := s.Storage.Revision(s.Context())
+	s.Must(err)
 	_, err = etcd.Compact(s.Context(), newest, clientv3.WithCompactPhysical())
-	s.must(err)
+	s.Must(err)
 }

@@ -10,22 +10,22 @@ import (
 
 func TestAnExpiredContinueTokenGoesOnBehindTheLastKey(t *testing.T) {
 	s := newScene(t)
-	s.createMany(40)
+	s.CreateMany(40)
 	query := map[string][]string{"limit": {"15"}}
-	first, err := list(t.Context(), s.client, s.path("v1alpha1", ""), query)
-	s.must(err)
+	first, err := list(t.Context(), s.Client, s.Path("v1alpha1", ""), query)
+	s.Must(err)
 	token := aged(s, first.Metadata.Continue)
 	compact(s)
-	sent := s.log.Seq()
+	sent := s.Exchanges.Seq()
 	seen := first.Items
 	for token != "" {
 		query["continue"] = []string{token}
-		page, err := list(t.Context(), s.client, s.path("v1alpha1", ""), query)
-		s.must(err)
+		page, err := list(t.Context(), s.Client, s.Path("v1alpha1", ""), query)
+		s.Must(err)
 		seen, token = append(seen, page.Items...), page.Metadata.Continue
 	}
 	expired := 0
-	for _, x := range s.log.Since(sent) {
+	for _, x := range s.Exchanges.Since(sent) {
 		if x.Status == http.StatusGone {
 			expired++
 		}
@@ -46,14 +46,14 @@ func TestAnExpiredContinueTokenGoesOnBehindTheLastKey(t *testing.T) {
 
 // aged is a continue token as it is when much has been written since it was given: the server serves young ones from its
 // cache, whatever etcd has forgotten.
-func aged(s *scene, token string) string {
+func aged(s *fixture, token string) string {
 	s.Helper()
 	raw, err := base64.RawURLEncoding.DecodeString(token)
-	s.must(err)
+	s.Must(err)
 	var t map[string]any
-	s.must(json.Unmarshal(raw, &t))
+	s.Must(json.Unmarshal(raw, &t))
 	t["rv"] = 2
 	raw, err = json.Marshal(t)
-	s.must(err)
+	s.Must(err)
 	return base64.RawURLEncoding.EncodeToString(raw)
 }

@@ -13,12 +13,12 @@ import (
 )
 
 // labels are the versions that an object's managedFields entries name, by owner.
-func (s *scene) labels(name string) map[string]string {
+func (s *fixture) labels(name string) map[string]string {
 	s.Helper()
-	resp := s.get("v1beta1", name)
-	s.must(resp.Err())
+	resp := s.Get("v1beta1", name)
+	s.Must(resp.Err())
 	var object struct{ Metadata Metadata }
-	s.must(json.Unmarshal(resp.Body, &object))
+	s.Must(json.Unmarshal(resp.Body, &object))
 	out := map[string]string{}
 	for _, e := range object.Metadata.ManagedFields {
 		out[e.owner()] = strings.TrimSpace(out[e.owner()] + " " + e.Version())
@@ -27,13 +27,13 @@ func (s *scene) labels(name string) map[string]string {
 }
 
 // rewritten is a scene whose objects are all at v1beta1.
-func rewritten(t *testing.T, n int) *scene {
+func rewritten(t *testing.T, n int) *fixture {
 	s := newScene(t)
-	s.createMany(n)
-	s.accepted(s.apply("v1alpha1", "applied", "team", `{"size":1,"color":"blue"}`), nil)
+	s.CreateMany(n)
+	s.Accepted(s.Apply("v1alpha1", "applied", "team", `{"size":1,"color":"blue"}`), nil)
 	s.switchStorage()
 	_, err := s.rewriter().Rewrite(t.Context(), "v1beta1")
-	s.must(err)
+	s.Must(err)
 	return s
 }
 
@@ -41,7 +41,7 @@ func TestRelabelChangesTheVersionOfEntriesAndNothingElse(t *testing.T) {
 	s := rewritten(t, 100)
 	before := s.stored("w-001")
 	got, err := s.rewriter().Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if got.Relabelled != 101 || got.Written != 101 || len(got.Failures) != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -59,7 +59,7 @@ func TestRelabelChangesTheVersionOfEntriesAndNothingElse(t *testing.T) {
 		t.Errorf("was %+v, is %+v", before, after)
 	}
 	again, err := s.rewriter().Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if again.Written+again.Unchanged != 0 {
 		t.Errorf("a second time: %+v", again)
 	}
@@ -68,16 +68,16 @@ func TestRelabelChangesTheVersionOfEntriesAndNothingElse(t *testing.T) {
 func TestApplyWorksAfterRelabellingAndTheVersionsEnd(t *testing.T) {
 	s := rewritten(t, 1)
 	// The team's next apply names a field that v1alpha1 lacks.
-	resp := s.apply("v1beta1", "applied", "team", `{"size":1,"color":"blue","tier":"gold"}`)
+	resp := s.Apply("v1beta1", "applied", "team", `{"size":1,"color":"blue","tier":"gold"}`)
 	if resp.Status != http.StatusInternalServerError {
 		t.Errorf("before: %d %s", resp.Status, resp.Message)
 	}
 	_, err := s.rewriter().Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
-	s.must(err)
-	s.must(Trim(t.Context(), s.client, s.resource, []string{"v1beta1"}, s.guard()))
-	s.patchCRD(`[{"op":"remove","path":"/spec/versions/0"}]`)
-	s.until("v1alpha1 is gone", func() bool { return s.get("v1alpha1", "").Status == http.StatusNotFound })
-	s.accepted(s.apply("v1beta1", "applied", "team", `{"size":1,"color":"blue","tier":"gold"}`), nil)
+	s.Must(err)
+	s.Must(Trim(t.Context(), s.Client, s.Resource, []string{"v1beta1"}, s.guard()))
+	s.PatchCRD(`[{"op":"remove","path":"/spec/versions/0"}]`)
+	s.Until("v1alpha1 is gone", func() bool { return s.Get("v1alpha1", "").Status == http.StatusNotFound })
+	s.Accepted(s.Apply("v1beta1", "applied", "team", `{"size":1,"color":"blue","tier":"gold"}`), nil)
 	if l := s.labels("applied"); !maps.Equal(l, map[string]string{"team (Apply)": "v1beta1"}) {
 		t.Errorf("owners: %v", l)
 	}
@@ -88,7 +88,7 @@ func TestRelabelWithoutBytes(t *testing.T) {
 	blind := s.rewriter()
 	blind.Storage = nil
 	got, err := blind.Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if got.Relabelled != 21 || got.EntriesAfter["v1alpha1"] != 0 || got.EntriesAfter["v1beta1"] != 21 {
 		t.Errorf("%+v", got)
 	}
@@ -98,23 +98,23 @@ func TestRelabelWithoutBytes(t *testing.T) {
 func TestRelabelJoinsTheEntriesOfOneManager(t *testing.T) {
 	s := newScene(t)
 	label := func(version, patch string) {
-		s.accepted(s.client.Patch(t.Context(), s.path(version, "edited"), evidence.MergePatch, "editor", []byte(patch)))
+		s.Accepted(s.Client.Patch(t.Context(), s.Path(version, "edited"), evidence.MergePatch, "editor", []byte(patch)))
 	}
-	body := `{"apiVersion":"` + s.resource.Group + `/v1alpha1","kind":"Widget","metadata":{"name":"edited","labels":{"a":"1"}}}`
-	s.accepted(s.client.Create(t.Context(), s.path("v1alpha1", ""), "editor", []byte(body)))
+	body := `{"apiVersion":"` + s.Resource.Group + `/v1alpha1","kind":"Widget","metadata":{"name":"edited","labels":{"a":"1"}}}`
+	s.Accepted(s.Client.Create(t.Context(), s.Path("v1alpha1", ""), "editor", []byte(body)))
 	s.switchStorage()
 	label("v1beta1", `{"metadata":{"labels":{"b":"2"}}}`)
 	if l := s.labels("edited"); len(strings.Fields(l["editor (Update)"])) != 2 {
 		t.Fatalf("the scene is not the one that is meant: %v", l)
 	}
 	got, err := s.rewriter().Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if got.Relabelled != 1 || len(got.Failures) != 0 {
 		t.Fatalf("%+v", got)
 	}
 	entries := s.stored("edited").Metadata.ManagedFields
 	fields, err := json.Marshal(entries)
-	s.must(err)
+	s.Must(err)
 	if len(entries) != 1 || !strings.Contains(string(fields), "f:a") || !strings.Contains(string(fields), "f:b") {
 		t.Errorf("the manager has lost fields: %s", fields)
 	}
@@ -125,16 +125,16 @@ func entriesChange(t *testing.T, another string) {
 	s := rewritten(t, 0)
 	var patches atomic.Int32
 	r := s.rewriter()
-	r.Client = s.clientThrough(func(next http.RoundTripper) http.RoundTripper {
+	r.Client = s.ClientThrough(func(next http.RoundTripper) http.RoundTripper {
 		return answers{next, func(req *http.Request) *http.Response {
 			if req.Method == http.MethodPatch && patches.Add(1) == 1 {
-				s.accepted(s.apply("v1alpha1", "applied", another, `{"old":"x"}`), nil)
+				s.Accepted(s.Apply("v1alpha1", "applied", another, `{"old":"x"}`), nil)
 			}
 			return nil
 		}}
 	})
 	got, err := r.Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if got.Relabelled != 1 || len(got.Failures) != 0 || patches.Load() != 2 {
 		t.Errorf("%d patches: %+v", patches.Load(), got)
 	}
@@ -157,17 +157,17 @@ func TestRelabelLeavesARecreatedObjectAlone(t *testing.T) {
 	s := rewritten(t, 0)
 	var patches atomic.Int32
 	r := s.rewriter()
-	r.Client = s.clientThrough(func(next http.RoundTripper) http.RoundTripper {
+	r.Client = s.ClientThrough(func(next http.RoundTripper) http.RoundTripper {
 		return answers{next, func(req *http.Request) *http.Response {
 			if req.Method == http.MethodPatch && patches.Add(1) == 1 {
-				s.accepted(s.client.Delete(t.Context(), s.path("v1beta1", "applied")))
-				s.create("v1beta1", "applied", `{"size":2}`)
+				s.Accepted(s.Client.Delete(t.Context(), s.Path("v1beta1", "applied")))
+				s.Create("v1beta1", "applied", `{"size":2}`)
 			}
 			return nil
 		}}
 	})
 	got, err := r.Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if got.Unchanged != 1 || got.Relabelled != 0 || len(got.Failures) != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -179,17 +179,17 @@ func TestRelabelLeavesARecreatedObjectAlone(t *testing.T) {
 // At the new version, a stale object's relabelling would make the rewriter the owner of the new default.
 func TestRelabelWantsRewrittenObjects(t *testing.T) {
 	s := newScene(t)
-	s.createMany(3)
+	s.CreateMany(3)
 	s.switchStorage()
 	got, err := s.rewriter().Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if len(got.Failures) != 3 || got.Failures[0].Reason != NotRewritten || s.counts()["v1alpha1"] != 3 {
 		t.Errorf("%+v; stored %v", got, s.counts())
 	}
 	blind := s.rewriter()
 	blind.Storage = nil
 	got, err = blind.Relabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if len(got.Failures) != 3 || got.Failures[0].Reason != OwnersChanged || !strings.Contains(got.Failures[0].Message, "has become an owner") {
 		t.Errorf("without the bytes it is found out afterwards: %+v", got)
 	}
@@ -197,23 +197,23 @@ func TestRelabelWantsRewrittenObjects(t *testing.T) {
 
 func TestRewriteAndRelabelIsOneWriteAnObject(t *testing.T) {
 	s := newScene(t)
-	s.createMany(50)
-	s.accepted(s.apply("v1alpha1", "applied", "team", `{"size":1,"color":"blue"}`), nil)
+	s.CreateMany(50)
+	s.Accepted(s.Apply("v1alpha1", "applied", "team", `{"size":1,"color":"blue"}`), nil)
 	before := s.stored("w-003")
 	s.switchStorage()
 	// One is at v1beta1 already, with a field that v1alpha1 lacks: the old version is not the way for it.
-	s.accepted(s.client.Patch(t.Context(), s.path("v1beta1", "w-000"), evidence.MergePatch, "", []byte(`{"spec":{"tier":"gold"}}`)))
-	sent := s.log.Seq()
+	s.Accepted(s.Client.Patch(t.Context(), s.Path("v1beta1", "w-000"), evidence.MergePatch, "", []byte(`{"spec":{"tier":"gold"}}`)))
+	sent := s.Exchanges.Seq()
 
 	got, err := s.rewriter().RewriteAndRelabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if got.Written != 51 || got.Relabelled != 51 || got.Through != "v1alpha1" || len(got.Failures) != 0 {
 		t.Errorf("%+v", got)
 	}
 	if got.After.ByVersion["v1alpha1"] != 0 || got.EntriesAfter["v1alpha1"] != 0 {
 		t.Errorf("left: %v, entries %v", got.After, got.EntriesAfter)
 	}
-	patches := slices.DeleteFunc(s.log.Since(sent), func(x evidence.Exchange) bool { return x.Method != http.MethodPatch })
+	patches := slices.DeleteFunc(s.Exchanges.Since(sent), func(x evidence.Exchange) bool { return x.Method != http.MethodPatch })
 	if len(patches) != 51 {
 		t.Errorf("%d patches of 51 objects", len(patches))
 	}
@@ -227,7 +227,7 @@ func TestRewriteAndRelabelIsOneWriteAnObject(t *testing.T) {
 	if l := s.labels("applied"); !maps.Equal(l, map[string]string{"team (Apply)": "v1beta1"}) {
 		t.Errorf("owners: %v", l)
 	}
-	if resp := s.apply("v1beta1", "applied", "team", `{"size":1,"color":"blue","tier":"gold"}`); resp.Status != http.StatusOK {
+	if resp := s.Apply("v1beta1", "applied", "team", `{"size":1,"color":"blue","tier":"gold"}`); resp.Status != http.StatusOK {
 		t.Errorf("the team's next apply: %d %s", resp.Status, resp.Message)
 	}
 }
@@ -235,20 +235,20 @@ func TestRewriteAndRelabelIsOneWriteAnObject(t *testing.T) {
 // Somebody stores the object at the new version after it was listed: through the old one, its new field would go.
 func TestRewriteAndRelabelTakesNothingFromObjectsThatWereWrittenMeanwhile(t *testing.T) {
 	s := newScene(t)
-	s.create("v1alpha1", "busy", `{"size":1}`)
+	s.Create("v1alpha1", "busy", `{"size":1}`)
 	s.switchStorage()
 	var patches atomic.Int32
 	r := s.rewriter()
-	r.Client = s.clientThrough(func(next http.RoundTripper) http.RoundTripper {
+	r.Client = s.ClientThrough(func(next http.RoundTripper) http.RoundTripper {
 		return answers{next, func(req *http.Request) *http.Response {
 			if req.Method == http.MethodPatch && patches.Add(1) == 1 {
-				s.accepted(s.client.Patch(t.Context(), s.path("v1beta1", "busy"), evidence.MergePatch, "busy", []byte(`{"spec":{"tier":"gold"}}`)))
+				s.Accepted(s.Client.Patch(t.Context(), s.Path("v1beta1", "busy"), evidence.MergePatch, "busy", []byte(`{"spec":{"tier":"gold"}}`)))
 			}
 			return nil
 		}}
 	})
 	got, err := r.RewriteAndRelabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if len(got.Failures) != 0 || got.EntriesAfter["v1alpha1"] != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -259,14 +259,14 @@ func TestRewriteAndRelabelTakesNothingFromObjectsThatWereWrittenMeanwhile(t *tes
 
 func TestRewriteAndRelabelNeedsTheBytesAndAServedVersion(t *testing.T) {
 	s := newScene(t)
-	s.createMany(1)
+	s.CreateMany(1)
 	s.switchStorage()
 	blind := s.rewriter()
 	blind.Storage = nil
 	if _, err := blind.RewriteAndRelabel(t.Context(), []string{"v1alpha1"}, "v1beta1"); err == nil {
 		t.Error("without the bytes it went on")
 	}
-	s.patchCRD(`[{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
+	s.PatchCRD(`[{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
 	_, err := s.rewriter().RewriteAndRelabel(t.Context(), []string{"v1alpha1"}, "v1beta1")
 	if err == nil || !strings.Contains(err.Error(), "none of v1alpha1 is served") {
 		t.Errorf("error: %v", err)

@@ -17,13 +17,13 @@ import (
 
 func TestRewriteMovesTheBytesAndKeepsTheOwners(t *testing.T) {
 	s := newScene(t)
-	s.createMany(299)
-	s.accepted(s.apply("v1alpha1", "applied", "team", `{"size":1,"color":"blue"}`), nil)
+	s.CreateMany(299)
+	s.Accepted(s.Apply("v1alpha1", "applied", "team", `{"size":1,"color":"blue"}`), nil)
 	before, applied := s.stored("w-000"), s.stored("applied")
 	s.switchStorage()
 
 	got, err := s.rewriter().Rewrite(t.Context(), "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if got.Written != 300 || got.Unchanged != 0 || got.Gone != 0 || len(got.Failures) != 0 {
 		t.Errorf("result: %+v", got)
 	}
@@ -49,18 +49,18 @@ func TestRewriteMovesTheBytesAndKeepsTheOwners(t *testing.T) {
 
 func TestRewriteTwiceIsRewriteOnce(t *testing.T) {
 	s := newScene(t)
-	s.createMany(20)
+	s.CreateMany(20)
 	s.switchStorage()
 	_, err := s.rewriter().Rewrite(t.Context(), "v1beta1")
-	s.must(err)
-	revision, sent := s.value("w-005").ModRevision, s.log.Seq()
+	s.Must(err)
+	revision, sent := s.value("w-005").ModRevision, s.Exchanges.Seq()
 
 	again, err := s.rewriter().Rewrite(t.Context(), "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if again.Written != 0 || again.Unchanged != 0 {
 		t.Errorf("with the bytes at hand nothing was left to do, but %+v", again)
 	}
-	for _, x := range s.log.Since(sent) {
+	for _, x := range s.Exchanges.Since(sent) {
 		if x.Method == http.MethodPatch {
 			t.Errorf("an object was written that was at the target: %s", x.Path)
 		}
@@ -68,7 +68,7 @@ func TestRewriteTwiceIsRewriteOnce(t *testing.T) {
 	blind := s.rewriter()
 	blind.Storage = nil
 	again, err = blind.Rewrite(t.Context(), "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if again.Written != 0 || again.Unchanged != 20 || again.Before != nil || again.After != nil {
 		t.Errorf("without the bytes: %+v", again)
 	}
@@ -79,12 +79,12 @@ func TestRewriteTwiceIsRewriteOnce(t *testing.T) {
 
 func TestRewriteWithoutBytesWritesWhatIsStale(t *testing.T) {
 	s := newScene(t)
-	s.createMany(30)
+	s.CreateMany(30)
 	s.switchStorage()
 	blind := s.rewriter()
 	blind.Storage = nil
 	got, err := blind.Rewrite(t.Context(), "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if got.Written != 30 || !maps.Equal(s.counts(), map[string]int{"v1beta1": 30}) {
 		t.Errorf("%+v; stored: %v", got, s.counts())
 	}
@@ -92,7 +92,7 @@ func TestRewriteWithoutBytesWritesWhatIsStale(t *testing.T) {
 
 func TestRewriteRefusesATargetThatIsNotTheStorageVersion(t *testing.T) {
 	s := newScene(t)
-	s.createMany(1)
+	s.CreateMany(1)
 	got, err := s.rewriter().Rewrite(t.Context(), "v1beta1")
 	if err == nil || !strings.Contains(err.Error(), "v1alpha1") {
 		t.Errorf("error: %v", err)
@@ -117,19 +117,19 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestRewriteGoesOnAfterFailures(t *testing.T) {
 	s := newScene(t)
-	s.createMany(30)
-	s.create("v1alpha1", "x-gone", `{"size":1}`)
-	s.create("v1alpha1", "x-poison", `{"size":1}`)
+	s.CreateMany(30)
+	s.Create("v1alpha1", "x-gone", `{"size":1}`)
+	s.Create("v1alpha1", "x-poison", `{"size":1}`)
 	s.switchStorage()
 	r := s.rewriter()
 	r.Workers = 1
 	// One object is deleted when its turn comes; another is refused by the middle as an admission webhook would.
-	r.Client = s.clientThrough(func(next http.RoundTripper) http.RoundTripper {
+	r.Client = s.ClientThrough(func(next http.RoundTripper) http.RoundTripper {
 		return answers{next, func(req *http.Request) *http.Response {
 			switch {
 			case req.Method != http.MethodPatch:
 			case strings.HasSuffix(req.URL.Path, "/x-gone"):
-				s.accepted(s.client.Unrecorded().Delete(t.Context(), s.path("v1beta1", "x-gone")))
+				s.Accepted(s.Client.Unrecorded().Delete(t.Context(), s.Path("v1beta1", "x-gone")))
 			case strings.HasSuffix(req.URL.Path, "/x-poison"):
 				return refusal(req, http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"not this one","code":403}`)
 			}
@@ -137,8 +137,8 @@ func TestRewriteGoesOnAfterFailures(t *testing.T) {
 		}}
 	})
 	got, err := r.Rewrite(t.Context(), "v1beta1")
-	s.must(err)
-	want := []Failure{{Namespace: namespace, Name: "x-poison", Status: 403, Reason: "Forbidden", Message: "not this one"}}
+	s.Must(err)
+	want := []Failure{{Namespace: s.Namespace, Name: "x-poison", Status: 403, Reason: "Forbidden", Message: "not this one"}}
 	if got.Written != 30 || got.Gone != 1 || !slices.Equal(got.Failures, want) {
 		t.Errorf("%+v", got)
 	}
@@ -149,12 +149,12 @@ func TestRewriteGoesOnAfterFailures(t *testing.T) {
 
 func TestRewriteRecordsWhatTheServerFindsInvalid(t *testing.T) {
 	s := newScene(t)
-	s.create("v1alpha1", "good", `{"size":1}`)
-	s.create("v1alpha1", "over-the-maximum", `{"size":5000}`)       // an empty patch leaves it as it was: accepted
-	s.create("v1alpha1", "poison", `{"extra":{"anything":"goes"}}`) // a missing field beside unknown ones is not
+	s.Create("v1alpha1", "good", `{"size":1}`)
+	s.Create("v1alpha1", "over-the-maximum", `{"size":5000}`)       // an empty patch leaves it as it was: accepted
+	s.Create("v1alpha1", "poison", `{"extra":{"anything":"goes"}}`) // a missing field beside unknown ones is not
 	s.switchStorage()
 	got, err := s.rewriter().Rewrite(t.Context(), "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if got.Written != 2 || len(got.Failures) != 1 {
 		t.Fatalf("%+v", got)
 	}
@@ -166,12 +166,12 @@ func TestRewriteRecordsWhatTheServerFindsInvalid(t *testing.T) {
 
 func TestRewriteWaitsWhenItIsAskedTo(t *testing.T) {
 	s := newScene(t)
-	s.createMany(3)
+	s.CreateMany(3)
 	s.switchStorage()
 	var mu sync.Mutex
 	refused := map[string]int{}
 	r := s.rewriter()
-	r.Client = s.clientThrough(func(next http.RoundTripper) http.RoundTripper {
+	r.Client = s.ClientThrough(func(next http.RoundTripper) http.RoundTripper {
 		return answers{next, func(req *http.Request) *http.Response {
 			mu.Lock()
 			defer mu.Unlock()
@@ -187,7 +187,7 @@ func TestRewriteWaitsWhenItIsAskedTo(t *testing.T) {
 	})
 	began := time.Now()
 	got, err := r.Rewrite(t.Context(), "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if got.Written != 3 || got.Conflicts != 1 || len(got.Failures) != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -198,7 +198,7 @@ func TestRewriteWaitsWhenItIsAskedTo(t *testing.T) {
 
 func TestRewriteStopsPromptlyAndIsTakenUpAgain(t *testing.T) {
 	s := newScene(t)
-	s.createMany(100)
+	s.CreateMany(100)
 	s.switchStorage()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := s.rewriter()
@@ -222,7 +222,7 @@ func TestRewriteStopsPromptlyAndIsTakenUpAgain(t *testing.T) {
 	}
 	left := s.counts()["v1alpha1"]
 	again, err := s.rewriter().Rewrite(t.Context(), "v1beta1")
-	s.must(err)
+	s.Must(err)
 	// Writes that were cut off may have been stored after the count.
 	if again.Written > left || again.Written < left-r.Workers || s.counts()["v1beta1"] != 100 {
 		t.Errorf("%d were left, written %d; stored %v", left, again.Written, s.counts())
@@ -231,7 +231,7 @@ func TestRewriteStopsPromptlyAndIsTakenUpAgain(t *testing.T) {
 
 func TestRewriteWaitsAtTheGate(t *testing.T) {
 	s := newScene(t)
-	s.createMany(10)
+	s.CreateMany(10)
 	s.switchStorage()
 	open, waiting := make(chan struct{}), make(chan struct{}, 100)
 	r := s.rewriter()
@@ -261,7 +261,7 @@ func TestRewriteWaitsAtTheGate(t *testing.T) {
 
 func TestProgressCountsToTheEnd(t *testing.T) {
 	s := newScene(t)
-	s.createMany(40)
+	s.CreateMany(40)
 	s.switchStorage()
 	r := s.rewriter()
 	r.QPS = 100
@@ -269,7 +269,7 @@ func TestProgressCountsToTheEnd(t *testing.T) {
 	r.Progress = func(p Progress) { seen = append(seen, p) }
 	began := time.Now()
 	_, err := r.Rewrite(t.Context(), "v1beta1")
-	s.must(err)
+	s.Must(err)
 	if took := time.Since(began); took < 350*time.Millisecond {
 		t.Errorf("40 writes at 100 a second took %v", took)
 	}
@@ -292,7 +292,7 @@ func TestProgressCountsToTheEnd(t *testing.T) {
 
 func TestConcurrentWritersLoseNothingAndConflictWithNobody(t *testing.T) {
 	s := newScene(t)
-	s.createMany(50)
+	s.CreateMany(50)
 	s.switchStorage()
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
@@ -300,14 +300,14 @@ func TestConcurrentWritersLoseNothingAndConflictWithNobody(t *testing.T) {
 		writers.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				body := fmt.Sprintf(`{"spec":{"color":"c%d-%d"}}`, n, i)
-				s.client.Unrecorded().Patch(ctx, s.path("v1alpha1", fmt.Sprintf("w-%03d", i%50)), evidence.MergePatch, "", []byte(body))
+				s.Client.Unrecorded().Patch(ctx, s.Path("v1alpha1", fmt.Sprintf("w-%03d", i%50)), evidence.MergePatch, "", []byte(body))
 			}
 		})
 	}
 	got, err := s.rewriter().Rewrite(t.Context(), "v1beta1")
 	stop()
 	writers.Wait()
-	s.must(err)
+	s.Must(err)
 	if len(got.Failures) != 0 || s.counts()["v1alpha1"] != 0 {
 		t.Errorf("%+v; stored %v", got, s.counts())
 	}

@@ -17,10 +17,10 @@ import (
 )
 
 // ask asks whether versions may be dropped; where none is named, whether all but the newest may.
-func (s *scene) ask(drop ...string) *Verdict {
+func (s *fixture) ask(drop ...string) *Verdict {
 	s.Helper()
-	v, err := Of(s.Context(), Query{Client: s.client, Storage: s.storage, Resource: s.resource, Drop: drop})
-	s.must(err)
+	v, err := Of(s.Context(), Query{Client: s.Client, Storage: s.Storage, Resource: s.Resource, Drop: drop})
+	s.Must(err)
 	return v
 }
 
@@ -45,12 +45,12 @@ func finding(v *Verdict, id string) Finding {
 }
 
 // expect compares the answer and all findings that are not passed.
-func (s *scene) expect(state string, v *Verdict, want Answer, notPassed map[string]Result) {
+func (s *fixture) expect(state string, v *Verdict, want Answer, notPassed map[string]Result) {
 	s.Helper()
 	got := results(v)
 	if v.Verdict != want || fmt.Sprint(got) != fmt.Sprint(notPassed) {
 		text, err := json.MarshalIndent(v, "", "  ")
-		s.must(err)
+		s.Must(err)
 		s.Errorf("%s: %s with %v, wanted %s with %v\n%s", state, v.Verdict, got, want, notPassed, text)
 	}
 	ids := []string{"storage-version", "stored-objects", "stored-versions", "managed-fields", "served", "conversion", "readable", "round-trip", "restorable", "owner-references"}
@@ -67,7 +67,7 @@ func (s *scene) expect(state string, v *Verdict, want Answer, notPassed map[stri
 }
 
 // mentions fails where a finding's evidence lacks a text.
-func (s *scene) mentions(v *Verdict, id string, texts ...string) {
+func (s *fixture) mentions(v *Verdict, id string, texts ...string) {
 	s.Helper()
 	f := finding(v, id)
 	for _, t := range texts {
@@ -79,8 +79,8 @@ func (s *scene) mentions(v *Verdict, id string, texts ...string) {
 
 func TestTheVerdictThroughALifeCycle(t *testing.T) {
 	s := newScene(t)
-	s.createMany(4)
-	s.accepted(s.apply("v1alpha1", "applied", "team", `{"size":1}`), nil)
+	s.CreateMany(4)
+	s.Accepted(s.Apply("v1alpha1", "applied", "team", `{"size":1}`), nil)
 	none := s.schemasDiffer(Warn)
 
 	s.expect("before", s.ask("v1beta1"), Complete, map[string]Result{Served: Warn, Conversion: Warn})
@@ -95,7 +95,7 @@ func TestTheVerdictThroughALifeCycle(t *testing.T) {
 	s.mentions(v, StoredObjects, "v1alpha1: 5 objects stored", "crdlab/w-000", "crdlab/applied")
 	s.mentions(v, ManagedFields, "rewrite the stored objects first", "manager team in 1 entry", "manager creator in 4 entries", "crdlab/applied")
 	s.mentions(v, StoredVersions, "rewrite the stored objects first")
-	if !slices.Equal(v.Drop, []string{"v1alpha1"}) || v.Revision == 0 || v.CRDUID == "" || v.CRD != s.resource.String() || v.At == "" {
+	if !slices.Equal(v.Drop, []string{"v1alpha1"}) || v.Revision == 0 || v.CRDUID == "" || v.CRD != s.Resource.String() || v.At == "" {
 		t.Errorf("%+v", v)
 	}
 
@@ -119,14 +119,14 @@ func TestTheVerdictThroughALifeCycle(t *testing.T) {
 }
 
 // schemasDiffer is a warning as long as v1alpha1 is served: it lacks tier, and a client that writes there removes it.
-func (s *scene) schemasDiffer(r Result) Result {
+func (s *fixture) schemasDiffer(r Result) Result {
 	s.mentions(s.ask(), Conversion, "spec.tier is not at v1alpha1")
 	return r
 }
 
 func TestTheRecordIsNotBelieved(t *testing.T) {
 	s := newScene(t)
-	s.createMany(30)
+	s.CreateMany(30)
 	s.switchStorage()
 	s.trim()
 	v := s.ask()
@@ -163,18 +163,18 @@ func TestTheRecordIsNotBelieved(t *testing.T) {
 // A version that was removed too early is given back by the remedy, and the others bring the migration to its end.
 func TestWhatWasRemovedTooEarlyIsGivenBack(t *testing.T) {
 	s := newScene(t)
-	s.createMany(3)
+	s.CreateMany(3)
 	s.switchStorage()
 	s.trim()
 	s.remove()
-	s.until("the objects cannot be read", func() bool { return s.get("v1beta1", "w-000").Status == http.StatusInternalServerError })
+	s.Until("the objects cannot be read", func() bool { return s.Get("v1beta1", "w-000").Status == http.StatusInternalServerError })
 	s.follow(StoredObjects)
-	s.until("the objects can be read", func() bool { return s.get("v1beta1", "w-000").Status == http.StatusOK })
+	s.Until("the objects can be read", func() bool { return s.Get("v1beta1", "w-000").Status == http.StatusOK })
 	s.expect("given back", s.ask(), Incomplete, map[string]Result{StoredObjects: Fail, StoredVersions: Fail, ManagedFields: Fail})
 	s.follow(StoredObjects)
 	s.follow(ManagedFields)
 	s.expect("every remedy followed", s.ask(), Complete, map[string]Result{})
-	if body := string(s.get("v1beta1", "w-002").Body); !strings.Contains(body, `"color":"red","size":2`) {
+	if body := string(s.Get("v1beta1", "w-002").Body); !strings.Contains(body, `"color":"red","size":2`) {
 		t.Errorf("it has lost its fields: %s", body)
 	}
 }
@@ -182,7 +182,7 @@ func TestWhatWasRemovedTooEarlyIsGivenBack(t *testing.T) {
 // Without a word of what is to be dropped, a newer version is where the migration leads, and never what is to be dropped.
 func TestAMigrationLeadsToTheNewestVersion(t *testing.T) {
 	s := newScene(t)
-	s.createMany(2)
+	s.CreateMany(2)
 	v := s.ask()
 	s.expect("v1beta1 was added", v, Incomplete, map[string]Result{StorageVersion: Fail, StoredObjects: Fail, StoredVersions: Fail,
 		ManagedFields: Fail, Served: Warn, Conversion: Warn})
@@ -194,7 +194,7 @@ func TestAMigrationLeadsToTheNewestVersion(t *testing.T) {
 	s.mentions(v, ManagedFields, "switch the storage version first")
 
 	s.switchStorage()
-	s.patchCRD(`[{"op":"replace","path":"/spec/versions/0/storage","value":true},{"op":"replace","path":"/spec/versions/1/storage","value":false}]`)
+	s.PatchCRD(`[{"op":"replace","path":"/spec/versions/0/storage","value":true},{"op":"replace","path":"/spec/versions/1/storage","value":false}]`)
 	v = s.ask()
 	s.mentions(v, StorageVersion, "the migration to it was taken back")
 	if !slices.Equal(v.Drop, []string{"v1alpha1"}) || v.Summary != "the migration away from v1alpha1 is not complete" {
@@ -207,14 +207,14 @@ func TestAMigrationLeadsToTheNewestVersion(t *testing.T) {
 
 func TestOneVersionIsNothingToMigrate(t *testing.T) {
 	s := newScene(t)
-	s.createMany(2)
-	s.patchCRD(`[{"op":"replace","path":"/spec/versions/1/served","value":false}]`)
+	s.CreateMany(2)
+	s.PatchCRD(`[{"op":"replace","path":"/spec/versions/1/served","value":false}]`)
 	v := s.ask()
 	s.expect("v1beta1 is prepared", v, Complete, map[string]Result{})
 	if len(v.Drop) != 0 || !strings.HasPrefix(v.Summary, "there is nothing to migrate") || !strings.Contains(v.Summary, "v1beta1 is newer, and not served yet") {
 		t.Errorf("to drop %v: %s", v.Drop, v.Summary)
 	}
-	s.patchCRD(`[{"op":"remove","path":"/spec/versions/1"}]`)
+	s.PatchCRD(`[{"op":"remove","path":"/spec/versions/1"}]`)
 	v = s.ask()
 	s.expect("v1alpha1 alone", v, Complete, map[string]Result{})
 	if len(v.Drop) != 0 || v.Summary != "there is nothing to migrate: no version but v1alpha1 is named anywhere" {
@@ -225,7 +225,7 @@ func TestOneVersionIsNothingToMigrate(t *testing.T) {
 // A version that nothing names is gone, or was never there: nobody but the one who asks can tell.
 func TestAVersionThatNothingNamesIsSaid(t *testing.T) {
 	s := newScene(t)
-	s.createMany(1)
+	s.CreateMany(1)
 	v := s.ask("v7", "v7")
 	s.expect("a name mistyped", v, Complete, map[string]Result{})
 	const nowhere = "v7 is named nowhere: not in spec.versions, storedVersions, bytes or managedFields"
@@ -236,8 +236,8 @@ func TestAVersionThatNothingNamesIsSaid(t *testing.T) {
 	if v := s.ask("v1alpha1"); strings.Contains(v.Summary, "nowhere") {
 		t.Error(v.Summary)
 	}
-	blind, err := Of(t.Context(), Query{Client: s.client, Resource: s.resource, Drop: []string{"v7"}})
-	s.must(err)
+	blind, err := Of(t.Context(), Query{Client: s.Client, Resource: s.Resource, Drop: []string{"v7"}})
+	s.Must(err)
 	if blind.Verdict != Unknown || !strings.Contains(blind.Summary, "not in spec.versions, storedVersions or managedFields") {
 		t.Errorf("%s: %s", blind.Verdict, blind.Summary)
 	}
@@ -246,18 +246,18 @@ func TestAVersionThatNothingNamesIsSaid(t *testing.T) {
 // What is said once is counted once.
 func TestAVersionNamedTwiceIsDroppedOnce(t *testing.T) {
 	s := newScene(t)
-	s.createMany(2)
+	s.CreateMany(2)
 	s.mentions(s.ask("v1alpha1", "v1alpha1"), StoredObjects, "2 of 2 objects are")
 }
 
 // Who can reach etcd is told how to look: the command counts the stored versions from what etcdctl prints.
 func TestTheLookInEtcdCountsStoredVersions(t *testing.T) {
 	s := newScene(t)
-	s.createMany(3)
+	s.CreateMany(3)
 	s.switchStorage()
-	s.create("v1alpha1", "new", `{"size":1}`)
-	v, err := Of(t.Context(), Query{Client: s.client, Resource: s.resource})
-	s.must(err)
+	s.Create("v1alpha1", "new", `{"size":1}`)
+	v, err := Of(t.Context(), Query{Client: s.Client, Resource: s.Resource})
+	s.Must(err)
 	f := finding(v, StoredObjects)
 	s.mentions(v, StoredObjects, "bytes of a crdlab server alone", "write every object again")
 	at := strings.Index(f.Remedy, "\netcdctl ")
@@ -266,31 +266,31 @@ func TestTheLookInEtcdCountsStoredVersions(t *testing.T) {
 	}
 	folder := t.TempDir()
 	var values bytes.Buffer
-	_, err = s.storage.Range(t.Context(), s.resource, func(v *storage.Value) error {
-		if want := "/registry/" + s.resource.Group + "/widgets/"; !strings.HasPrefix(v.Key, want) {
+	_, err = s.Storage.Range(t.Context(), s.Resource, func(v *storage.Value) error {
+		if want := "/registry/" + s.Resource.Group + "/widgets/"; !strings.HasPrefix(v.Key, want) {
 			t.Errorf("%s does not begin with %s", v.Key, want)
 		}
 		values.Write(append(v.Data, '\n'))
 		return nil
 	})
-	s.must(err)
-	s.must(os.WriteFile(filepath.Join(folder, "values"), values.Bytes(), 0o600))
-	s.must(os.WriteFile(filepath.Join(folder, "etcdctl"), []byte(`#!/bin/sh
-[ "$*" = "get --prefix /registry/`+s.resource.Group+`/widgets/ --print-value-only" ] && cat "${0%/*}/values"
+	s.Must(err)
+	s.Must(os.WriteFile(filepath.Join(folder, "values"), values.Bytes(), 0o600))
+	s.Must(os.WriteFile(filepath.Join(folder, "etcdctl"), []byte(`#!/bin/sh
+[ "$*" = "get --prefix /registry/`+s.Resource.Group+`/widgets/ --print-value-only" ] && cat "${0%/*}/values"
 `), 0o700))
 	command := exec.CommandContext(t.Context(), "sh", "-c", f.Remedy[at+1:])
 	command.Env = append(command.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
 	out, err := command.Output()
-	s.must(err)
+	s.Must(err)
 	got := strings.Join(strings.Fields(string(out)), " ")
-	if want := fmt.Sprintf(`3 {"apiVersion":"%[1]s/v1alpha1" 1 {"apiVersion":"%[1]s/v1beta1"`, s.resource.Group); got != want {
+	if want := fmt.Sprintf(`3 {"apiVersion":"%[1]s/v1alpha1" 1 {"apiVersion":"%[1]s/v1beta1"`, s.Resource.Group); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
 
 func TestManagersThatAreLeftMakeItIncomplete(t *testing.T) {
 	s := newScene(t)
-	s.createMany(3)
+	s.CreateMany(3)
 	s.switchStorage()
 	s.rewriteAll()
 	s.trim()
@@ -303,11 +303,11 @@ func TestManagersThatAreLeftMakeItIncomplete(t *testing.T) {
 
 func TestWithoutBytesItIsNeverComplete(t *testing.T) {
 	s := newScene(t)
-	s.createMany(3)
+	s.CreateMany(3)
 	s.switchStorage()
-	blind := Query{Client: s.client, Resource: s.resource}
+	blind := Query{Client: s.Client, Resource: s.Resource}
 	v, err := Of(t.Context(), blind)
-	s.must(err)
+	s.Must(err)
 	s.expect("storage switched", v, Incomplete,
 		map[string]Result{StoredObjects: Unclear, StoredVersions: Fail, ManagedFields: Fail, Served: Warn, Conversion: Warn})
 	s.mentions(v, ManagedFields, "manager creator in 3 entries", "# only when every object was written again")
@@ -319,7 +319,7 @@ func TestWithoutBytesItIsNeverComplete(t *testing.T) {
 	s.unserve()
 	s.remove()
 	v, err = Of(t.Context(), blind)
-	s.must(err)
+	s.Must(err)
 	s.expect("finished", v, Unknown, map[string]Result{StoredObjects: Unclear})
 	if v.Revision != 0 {
 		t.Errorf("no bytes were read, and yet revision %d", v.Revision)
@@ -328,13 +328,13 @@ func TestWithoutBytesItIsNeverComplete(t *testing.T) {
 
 func TestFieldsThatARewriteWouldLoseAreFound(t *testing.T) {
 	s := newScene(t)
-	s.patchCRD(`[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/old","value":{"type":"string"}}]`)
-	s.until("v1alpha1 knows old", func() bool {
-		s.create("v1alpha1", "lossy", `{"size":1,"old":"x"}`)
-		if strings.Contains(string(s.get("v1alpha1", "lossy").Body), `"old":"x"`) {
+	s.PatchCRD(`[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/old","value":{"type":"string"}}]`)
+	s.Until("v1alpha1 knows old", func() bool {
+		s.Create("v1alpha1", "lossy", `{"size":1,"old":"x"}`)
+		if strings.Contains(string(s.Get("v1alpha1", "lossy").Body), `"old":"x"`) {
 			return true
 		}
-		s.accepted(s.client.Delete(t.Context(), s.path("v1alpha1", "lossy")))
+		s.Accepted(s.Client.Delete(t.Context(), s.Path("v1alpha1", "lossy")))
 		return false
 	})
 	s.switchStorage()
@@ -347,8 +347,8 @@ func TestFieldsThatARewriteWouldLoseAreFound(t *testing.T) {
 
 func TestObjectsThatABackupCouldNotRestoreAreFound(t *testing.T) {
 	s := newScene(t)
-	s.createMany(2)
-	s.patchCRD(`[{"op":"add","path":"/spec/versions/1/schema/openAPIV3Schema/properties/spec/properties/size/maximum","value":0}]`)
+	s.CreateMany(2)
+	s.PatchCRD(`[{"op":"add","path":"/spec/versions/1/schema/openAPIV3Schema/properties/spec/properties/size/maximum","value":0}]`)
 	if f := finding(s.ask(), Restorable); f.Result != Fail {
 		t.Errorf("before the storage version is switched: %+v", f)
 	}
@@ -361,12 +361,12 @@ func TestObjectsThatABackupCouldNotRestoreAreFound(t *testing.T) {
 
 func TestOwnersAtAVersionToBeDroppedAreNamed(t *testing.T) {
 	s := newScene(t)
-	s.create("v1beta1", "owner", `{"size":1}`)
+	s.Create("v1beta1", "owner", `{"size":1}`)
 	var owner struct{ Metadata struct{ UID string } }
-	s.must(json.Unmarshal(s.get("v1beta1", "owner").Body, &owner))
+	s.Must(json.Unmarshal(s.Get("v1beta1", "owner").Body, &owner))
 	body := fmt.Sprintf(`{"apiVersion":"%[1]s/v1beta1","kind":"Widget","metadata":{"name":"owned","ownerReferences":[
-		{"apiVersion":"%[1]s/v1alpha1","kind":"Widget","name":"owner","uid":"%[2]s"}]}}`, s.resource.Group, owner.Metadata.UID)
-	s.accepted(s.client.Create(t.Context(), s.path("v1beta1", ""), "", []byte(body)))
+		{"apiVersion":"%[1]s/v1alpha1","kind":"Widget","name":"owner","uid":"%[2]s"}]}}`, s.Resource.Group, owner.Metadata.UID)
+	s.Accepted(s.Client.Create(t.Context(), s.Path("v1beta1", ""), "", []byte(body)))
 	f := finding(s.ask("v1alpha1"), OwnerReferences)
 	if f.Result != Warn || !slices.Equal(f.Evidence, []string{"owned at v1alpha1: crdlab/owned"}) {
 		t.Errorf("%+v", f)
@@ -385,33 +385,33 @@ func TestAnEmptyKindIsJudgedByItsDefinition(t *testing.T) {
 
 func TestThereIsNoVerdictOnWhatDoesNotExist(t *testing.T) {
 	s := newScene(t)
-	_, err := Of(t.Context(), Query{Client: s.client, Storage: s.storage, Resource: storage.Resource{Group: s.resource.Group, Plural: "nothing"}})
-	if err == nil || !strings.Contains(err.Error(), "nothing."+s.resource.Group) {
+	_, err := Of(t.Context(), Query{Client: s.Client, Storage: s.Storage, Resource: storage.Resource{Group: s.Resource.Group, Plural: "nothing"}})
+	if err == nil || !strings.Contains(err.Error(), "nothing."+s.Resource.Group) {
 		t.Errorf("error: %v", err)
 	}
 }
 
 func TestALookWritesNothing(t *testing.T) {
 	s := newScene(t)
-	s.createMany(5)
+	s.CreateMany(5)
 	s.switchStorage()
-	before, err := s.storage.Revision(t.Context())
-	s.must(err)
-	sent := s.log.Seq()
+	before, err := s.Storage.Revision(t.Context())
+	s.Must(err)
+	sent := s.Exchanges.Seq()
 	s.ask()
-	after, err := s.storage.Revision(t.Context())
-	s.must(err)
-	if before != after || s.log.Seq() != sent {
-		t.Errorf("revision %d, then %d; %d requests recorded", before, after, s.log.Seq()-sent)
+	after, err := s.Storage.Revision(t.Context())
+	s.Must(err)
+	if before != after || s.Exchanges.Seq() != sent {
+		t.Errorf("revision %d, then %d; %d requests recorded", before, after, s.Exchanges.Seq()-sent)
 	}
 }
 
 // However many objects there are, what is kept of them is little.
 func TestASurveyStaysSmall(t *testing.T) {
 	s := newScene(t)
-	s.createMany(200)
-	got, err := surveyBytes(t.Context(), s.storage, s.resource, "Widget")
-	s.must(err)
+	s.CreateMany(200)
+	got, err := surveyBytes(t.Context(), s.Storage, s.Resource, "Widget")
+	s.Must(err)
 	names, samples := got.stored["v1alpha1"], len(got.samples)
 	if names.count != 200 || len(names.first) != mostNames || samples != 8 || got.managers["v1alpha1"]["creator"] != 200 {
 		t.Errorf("%d objects, %d names, %d samples, managers %v", names.count, len(names.first), samples, got.managers)
@@ -420,18 +420,18 @@ func TestASurveyStaysSmall(t *testing.T) {
 
 // The remedies are commands: run one after the other as they are given, they bring the migration to its end.
 func TestTheRemediesWork(t *testing.T) {
-	for name, s := range map[string]*scene{"namespaced": newScene(t),
+	for name, s := range map[string]*fixture{"namespaced": newScene(t),
 		"cluster-scoped": newSceneOf(t, strings.Replace(widgets, "Namespaced", "Cluster", 1), "")} {
 		t.Run(name, func(t *testing.T) {
-			s.createMany(3)
-			s.accepted(s.apply("v1alpha1", "w-001", "team", `{"size":1}`), nil)
+			s.CreateMany(3)
+			s.Accepted(s.Apply("v1alpha1", "w-001", "team", `{"size":1}`), nil)
 			s.follow(StorageVersion)
-			s.must(s.inEffect())
+			s.Must(s.inEffect())
 			for _, id := range []string{StoredObjects, ManagedFields, StoredVersions, Served} {
 				s.follow(id)
 			}
 			s.expect("every remedy followed", s.ask(), Complete, map[string]Result{})
-			s.patchCRD(serveNone)
+			s.PatchCRD(serveNone)
 			s.follow(Served)
 			s.expect("served again", s.ask(), Complete, map[string]Result{})
 		})
@@ -445,14 +445,14 @@ func TestARemedyThatIsOldIsRefused(t *testing.T) {
 	refused := func(id string) {
 		t.Helper()
 		before := finding(s.ask(), id)
-		s.patchCRD(turn)
+		s.PatchCRD(turn)
 		if out, err := s.kubectl(before.Remedy); err == nil || !strings.Contains(string(out), "is invalid") {
 			t.Errorf("%s: %v: %s", before.Remedy, err, out)
 		}
 		if after := finding(s.ask(), id); after.Summary != before.Summary {
 			t.Errorf("%+v, then %+v", before, after)
 		}
-		s.patchCRD(turn)
+		s.PatchCRD(turn)
 	}
 	refused(StorageVersion)
 	s.switchStorage()
@@ -460,7 +460,7 @@ func TestARemedyThatIsOldIsRefused(t *testing.T) {
 }
 
 // follow runs the remedy of a finding.
-func (s *scene) follow(id string, drop ...string) {
+func (s *fixture) follow(id string, drop ...string) {
 	s.Helper()
 	f := finding(s.ask(drop...), id)
 	if f.Result == Pass {
@@ -472,12 +472,12 @@ func (s *scene) follow(id string, drop ...string) {
 }
 
 // kubectl runs commands in a shell, with the server's kubeconfig.
-func (s *scene) kubectl(commands string) ([]byte, error) {
+func (s *fixture) kubectl(commands string) ([]byte, error) {
 	s.Helper()
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		s.Skip("there is no kubectl on this machine")
 	}
-	kubeconfig, _ := server.Kubeconfig()
+	kubeconfig, _ := s.Server.Kubeconfig()
 	command := exec.CommandContext(s.Context(), "sh", "-c", commands)
 	command.Env = append(command.Environ(), "KUBECONFIG="+kubeconfig)
 	return command.CombinedOutput()
@@ -485,12 +485,12 @@ func (s *scene) kubectl(commands string) ([]byte, error) {
 
 func TestAChangeInTheMidstIsSaid(t *testing.T) {
 	s := newScene(t)
-	s.createMany(1)
-	changing := &changingReader{Reader: s.storage, change: func() {
-		s.patchCRD(`[{"op":"replace","path":"/spec/versions/1/served","value":false}]`)
+	s.CreateMany(1)
+	changing := &changingReader{Reader: s.Storage, change: func() {
+		s.PatchCRD(`[{"op":"replace","path":"/spec/versions/1/served","value":false}]`)
 	}}
-	v, err := Of(t.Context(), Query{Client: s.client, Storage: changing, Resource: s.resource, Drop: []string{"v1beta1"}})
-	s.must(err)
+	v, err := Of(t.Context(), Query{Client: s.Client, Storage: changing, Resource: s.Resource, Drop: []string{"v1beta1"}})
+	s.Must(err)
 	if f := finding(v, StorageVersion); v.Verdict != Unknown || f.Result != Unclear || !strings.Contains(f.Summary, "changed while") {
 		t.Errorf("%s: %+v", v.Verdict, f)
 	}
@@ -499,8 +499,8 @@ func TestAChangeInTheMidstIsSaid(t *testing.T) {
 func TestStoppedServingIsSeenAtOnce(t *testing.T) {
 	s := newScene(t)
 	s.unserve()
-	resp, err := s.client.Get(t.Context(), evidence.CollectionPath(s.resource, "v1alpha1", ""), nil)
-	s.must(err)
+	resp, err := s.Client.Get(t.Context(), evidence.CollectionPath(s.Resource, "v1alpha1", ""), nil)
+	s.Must(err)
 	if resp.Status != http.StatusNotFound {
 		t.Fatalf("%d", resp.Status)
 	}
