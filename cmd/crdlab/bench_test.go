@@ -46,7 +46,7 @@ func median(b *testing.B, took []time.Duration, allowed time.Duration) {
 // quit leaves the lab between two measurements.
 func (x *terminal) quit() {
 	x.t.Helper()
-	x.press("\x03") // q would ask first where a step is under way
+	x.press("\x03")  // q would ask first where a step is under way
 	_ = x.cmd.Wait() // 130: interrupted
 }
 
