@@ -48,7 +48,7 @@ func (a *app) check() *cobra.Command {
 			"kubeconfig. With the kubeconfig of crdlab serve the bytes are read.\n\n" +
 			"Without --drop it asks of the migration to the newest version, as Kubernetes\n" +
 			"orders them, that is served or stored at; all others are to be dropped.",
-		Example: "crdlab check widgets.lab.example.com --kubeconfig /tmp/kubeconfig",
+		Example: "crdlab check widgets.lab.example.com --kubeconfig lab.kubeconfig",
 		Args:    arguments(1, 1, "the name of a CRD"),
 		RunE: func(c *cobra.Command, args []string) error {
 			plural, group, ok := strings.Cut(args[0], ".")

@@ -26,7 +26,7 @@ func (a *app) reset() *cobra.Command {
 		Long: "With --kubeconfig, or --cluster kind: removes the CRDs and objects of the lab\n" +
 			"from that cluster, and nothing else. Without either: removes the folders that labs\n" +
 			"which were killed have left on this machine.",
-		Example: "crdlab reset --kubeconfig /tmp/kubeconfig",
+		Example: "crdlab reset --kubeconfig lab.kubeconfig",
 		Args:    arguments(0, 0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !p.outlives() {

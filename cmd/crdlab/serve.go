@@ -24,7 +24,7 @@ func (a *app) serve() *cobra.Command {
 		Long: "Runs the API server of the lab in the foreground, for kubectl, for crdlab run and\n" +
 			"crdlab check with --kubeconfig, and for whatever else speaks to an API server\n" +
 			"with CRDs. Nothing of it is left afterwards.",
-		Example: "crdlab serve --write-kubeconfig /tmp/kubeconfig",
+		Example: "crdlab serve --write-kubeconfig lab.kubeconfig",
 		Args:    arguments(0, 0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if port < 0 || port > 65535 {

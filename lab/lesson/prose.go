@@ -144,6 +144,14 @@ func (e Evidence) Find(accept func(evidence.Exchange) bool) *evidence.Exchange {
 	return nil
 }
 
+// Status is the HTTP status with which an object was read at a version, after the step; 0 where it was not read.
+func (e Evidence) Status(object, version string) int {
+	if v := e.After.Object(object).View(version); v != nil {
+		return v.Status
+	}
+	return 0
+}
+
 // Value reads a field of an object's view as text, after the step: {{.Value "alpha" "v1" "spec" "size"}}; "nothing"
 // where the view has no such field.
 func (e Evidence) Value(object, version string, path ...string) string {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/lesson"
 )
 
@@ -28,8 +28,9 @@ type byHand struct {
 
 // environment makes the learner's kubectl speak to this cluster.
 func environment(st *lab.State) []string {
-	out := []string{"export KUBECONFIG=" + quoted(st.Kubeconfig)}
-	if home, err := os.UserHomeDir(); err == nil && plainWord.MatchString(home+st.Kubeconfig) && strings.HasPrefix(st.Kubeconfig, home+"/") {
+	word := cluster.ShellWord(st.Kubeconfig)
+	out := []string{"export KUBECONFIG=" + word}
+	if home, err := os.UserHomeDir(); err == nil && word == st.Kubeconfig && strings.HasPrefix(st.Kubeconfig, home+"/") {
 		out[0] = "export KUBECONFIG=$HOME" + strings.TrimPrefix(st.Kubeconfig, home)
 	}
 	if st.KubectlFlags != "" {
@@ -60,16 +61,6 @@ func scriptFile(st *lab.State, step *lab.Step) string {
 		lines = append(lines, commands...)
 	}
 	return strings.Join(lines, "\n") + "\n"
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./~:@%+=-]+$`)
-
-// quoted is a word as a shell reads it.
-func quoted(s string) string {
-	if plainWord.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func (d *byHand) press(m *program, k tea.KeyPressMsg) (bool, tea.Cmd) {

@@ -130,6 +130,3 @@ func Run(ctx context.Context, l *Lab, o Options) error {
 	}
 	return err
 }
-
-// New is the program as a model, for those who drive it themselves. Its sessions end with the context.
-func New(ctx context.Context, l *Lab, o Options) (tea.Model, error) { return newProgram(ctx, l, o) }

@@ -71,7 +71,7 @@ func deprecateOld() lesson.Step {
 						return lesson.Holds(false, "every request is answered", x.Method+" "+x.Path+": "+answer(x))
 					}
 				}
-				return lesson.Expected("200", viewStatus(e, alpha, oldVersion))
+				return lesson.Expected("200", e.Status(alpha, oldVersion))
 			}},
 		},
 		Wrong: []lesson.Diagnosis{
@@ -168,12 +168,4 @@ func deprecation(v *evidence.Version) string {
 		return "deprecated, without a text"
 	}
 	return "deprecated: " + v.DeprecationWarning
-}
-
-// viewStatus is the status with which an object was read at a version.
-func viewStatus(e lesson.Evidence, name, version string) int {
-	if v := e.After.Object(name).View(version); v != nil {
-		return v.Status
-	}
-	return 0
 }

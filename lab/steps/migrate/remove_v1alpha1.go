@@ -55,7 +55,7 @@ func removeOld() lesson.Step {
 			}},
 			{ID: "readable", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				for _, o := range e.After.Objects {
-					if s := viewStatus(e, o.Name, newVersion); s != http.StatusOK {
+					if s := e.Status(o.Name, newVersion); s != http.StatusOK {
 						return lesson.Expected("200 for every object", o.Name+": "+http.StatusText(s))
 					}
 				}

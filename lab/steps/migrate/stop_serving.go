@@ -37,7 +37,7 @@ func stopServing() lesson.Step {
 		Predict: &lesson.Prediction{
 			Options: []string{"gone", "not-found", "converted"},
 			Answer: func(e lesson.Evidence) (string, error) {
-				status := viewStatus(e, alpha, oldVersion)
+				status := e.Status(alpha, oldVersion)
 				return choose([]string{"gone", "not-found", "converted"}, status == http.StatusGone, status == http.StatusNotFound, status == http.StatusOK)
 			},
 		},
@@ -49,7 +49,7 @@ func stopServing() lesson.Step {
 			{ID: "asked-new", Kind: lesson.Done, Eval: asked(newVersion, http.StatusOK)},
 			{ID: "views", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				for _, o := range e.After.Objects {
-					if viewStatus(e, o.Name, oldVersion) != http.StatusNotFound || viewStatus(e, o.Name, newVersion) != http.StatusOK {
+					if e.Status(o.Name, oldVersion) != http.StatusNotFound || e.Status(o.Name, newVersion) != http.StatusOK {
 						return lesson.Holds(false, "404 and 200 for every object", o.Name+": not so")
 					}
 				}
