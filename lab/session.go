@@ -25,7 +25,7 @@ const DefaultGroup = "lab.example.com"
 const DefaultNamespace = "crdlab"
 
 // MinWidgets is how many objects a lesson speaks of by name; a lab has no fewer.
-const MinWidgets = 5
+const MinWidgets = lesson.MinWidgets
 
 // Options say what a session runs, and where.
 type Options struct {
@@ -169,7 +169,7 @@ func (s *Session) fresh(i int) *Step {
 
 // env is what actions get; the lock is held.
 func (s *Session) env() *lesson.Env {
-	return &lesson.Env{Cluster: s.opts.Cluster, Client: s.client, Storage: s.storage, Resource: s.state.Resource,
+	return &lesson.Env{Track: s.opts.Track, Cluster: s.opts.Cluster, Client: s.client, Storage: s.storage, Resource: s.state.Resource,
 		Namespace: s.state.Namespace, Learner: s.state.Learner, Widgets: s.state.Widgets, Progress: s.progress, Gate: s.gate}
 }
 
@@ -205,7 +205,7 @@ func (s *Session) ready(i int, before *evidence.Observation) {
 // evidence is what a step may speak of, as of an observation; the lock is held.
 func (s *Session) evidence(step *Step, after *evidence.Observation) lesson.Evidence {
 	return lesson.Evidence{Before: step.Before, After: after, Exchanges: step.Exchanges, Rewrite: step.Rewrite, Verdict: step.Verdict,
-		Resource: s.state.Resource, Namespace: s.state.Namespace, Widgets: s.state.Widgets}
+		Resource: s.state.Resource, Namespace: s.state.Namespace, Widgets: s.state.Widgets, Named: s.opts.Track.Named}
 }
 
 // State returns how things are now.

@@ -16,6 +16,7 @@ import (
 	"github.com/crdlab/crdlab/lab/rewrite"
 	"github.com/crdlab/crdlab/lab/storage"
 	"github.com/crdlab/crdlab/lab/verdict"
+	"github.com/crdlab/crdlab/manifests"
 )
 
 // Track is an ordered list of steps on one CRD.
@@ -121,8 +122,12 @@ func HasCause(x evidence.Exchange, field string) bool {
 	return slices.ContainsFunc(x.Causes, func(c evidence.Cause) bool { return c.Field == field })
 }
 
+// MinWidgets is how many objects a track's first step makes at the least: those that a lesson speaks of by name.
+const MinWidgets = 5
+
 // Env is what an action may use.
 type Env struct {
+	Track     *Track
 	Cluster   cluster.Cluster
 	Client    *evidence.Client // records as the step's
 	Storage   storage.Reader   // nil where there is no access
@@ -136,6 +141,11 @@ type Env struct {
 	// Rewrite and Verdict keep what an action found, for the evidence of its step.
 	Rewrite *rewrite.Result
 	Verdict *verdict.Verdict
+}
+
+// Manifest is what the track's manifests are filled in with.
+func (e *Env) Manifest() manifests.Data {
+	return manifests.Data{Group: e.Resource.Group, Extra: manifests.Extra(MinWidgets, e.Widgets)}
 }
 
 // Probe is the client for requests that are not part of the step.
@@ -158,6 +168,7 @@ type Evidence struct {
 	Resource      storage.Resource
 	Namespace     string
 	Widgets       int
+	Named         []string // the objects of which the lesson speaks; an observation always holds them
 }
 
 // CheckKind says what a check is for.

@@ -8,27 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	kubectl "k8s.io/kubectl/pkg/cmd"
-
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/cluster/embedded"
+	"github.com/crdlab/crdlab/lab/labtest"
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/steps"
 )
 
-// TestMain makes this binary a real kubectl where it is called by that name.
-func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "kubectl" {
-		os.Stderr = os.NewFile(2, "stderr") // the embedded server's package keeps it quiet
-		if err := kubectl.NewDefaultKubectlCommand().Execute(); err != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { labtest.Main(m) }
 
 // TestTheFileOfAStepDoesIt goes through every track by the files that o writes, and by nothing else: each runs to its
 // end, says of a refusal that it was meant, and its step completes by itself. The last one is applied.

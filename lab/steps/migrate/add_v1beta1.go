@@ -6,6 +6,7 @@ import (
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
 
 func addNew() lesson.Step {
@@ -15,32 +16,32 @@ func addNew() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "crd",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := applyCRD(ctx, env, step, "crd"); err != nil {
+				if err := kit.ApplyCRD(ctx, env, step, "crd"); err != nil {
 					return err
 				}
-				return until(ctx, env, env.Path(newVersion, alpha), answers(http.StatusOK))
+				return kit.Until(ctx, env, env.Path(newVersion, alpha), kit.Answers(http.StatusOK))
 			},
-			Kubectl: fromManifest("kubectl apply", step, "crd"),
-			Change:  lines("+ spec.versions[v1beta1]  served, not storage", "+ spec.tier in its schema, default: standard"),
+			Kubectl: kit.FromManifest("kubectl apply", step, "crd"),
+			Change:  kit.Lines("+ spec.versions[v1beta1]  served, not storage", "+ spec.tier in its schema, default: standard"),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"not-found", "default", "no-default"},
 			Answer: func(e lesson.Evidence) (string, error) {
 				v := e.After.Object(alpha).View(newVersion)
 				_, tier := v.Field("spec", "tier")
-				return choose([]string{"not-found", "default", "no-default"},
+				return kit.Choose([]string{"not-found", "default", "no-default"},
 					v != nil && v.Status == http.StatusNotFound, v != nil && tier, v != nil && v.Status == http.StatusOK && !tier)
 			},
 		},
 		Checks: []lesson.Check{
 			{ID: "served", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				return lesson.Expected("served, not storage", flags(e, newVersion))
+				return lesson.Expected("served, not storage", kit.Flags(e, newVersion))
 			}},
 			{ID: "one-object", Kind: lesson.Done, Eval: oneObject},
 			{ID: "only-the-label", Kind: lesson.Done, Eval: onlyTheLabel},
 			{ID: "no-default", Kind: lesson.Done, Eval: noDefault},
-			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: bytesUnchanged},
-			{ID: "record", Kind: lesson.Invariant, Eval: record(oldVersion)},
+			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: kit.BytesUnchanged},
+			{ID: "record", Kind: lesson.Invariant, Eval: kit.Record(oldVersion)},
 		},
 		Wrong: []lesson.Diagnosis{
 			{ID: "storage-switched", Seen: func(e lesson.Evidence) bool { return e.After.StorageVersion() == newVersion }},
@@ -51,34 +52,11 @@ func addNew() lesson.Step {
 	}
 }
 
-// flags says in words what spec.versions says of a version.
-func flags(e lesson.Evidence, version string) string {
-	v := e.After.Version(version)
-	if v == nil {
-		return "not in spec.versions"
-	}
-	out := "served"
-	if !v.Served {
-		out = "not served"
-	}
-	if v.Storage {
-		return out + ", storage"
-	}
-	return out + ", not storage"
-}
-
 // oneObject checks that both views of alpha have one resourceVersion.
 func oneObject(e lesson.Evidence) lesson.Outcome {
 	o := e.After.Object(alpha)
-	was, is := resourceVersion(o.View(oldVersion)), resourceVersion(o.View(newVersion))
-	return lesson.Holds(was != "" && was == is, "one resourceVersion in both views", oldVersion+": "+orNone(was)+", "+newVersion+": "+orNone(is))
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
+	was, is := kit.ResourceVersion(o.View(oldVersion)), kit.ResourceVersion(o.View(newVersion))
+	return lesson.Holds(was != "" && was == is, "one resourceVersion in both views", oldVersion+": "+kit.OrNone(was)+", "+newVersion+": "+kit.OrNone(is))
 }
 
 // onlyTheLabel checks that the two views of every object differ in their apiVersion alone.
@@ -92,7 +70,7 @@ func onlyTheLabel(e lesson.Evidence) lesson.Outcome {
 		if a == nil || b == nil || a.Status != 200 || b.Status != 200 {
 			return lesson.Holds(false, want, o.Name+" has not both views")
 		}
-		if !sameBut(a.Object, b.Object, "apiVersion") {
+		if !kit.SameBut(a.Object, b.Object, "apiVersion") {
 			return lesson.Holds(false, want, "those of "+o.Name+" differ in more")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
 
 func attemptRemoval() lesson.Step {
@@ -14,32 +15,32 @@ func attemptRemoval() lesson.Step {
 		ID: step,
 		Actions: []lesson.Action{{
 			ID:      "crd",
-			Do:      func(ctx context.Context, env *lesson.Env) error { return applyCRD(ctx, env, step, "crd") },
-			Kubectl: patchCRD(`{"op":"remove","path":"/spec/versions/0"}`),
-			Change:  lines("- spec.versions[v1alpha1]"),
+			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.ApplyCRD(ctx, env, step, "crd") },
+			Kubectl: kit.PatchCRD(`{"op":"remove","path":"/spec/versions/0"}`),
+			Change:  kit.Lines("- spec.versions[v1alpha1]"),
 			Expect:  lesson.Expect{Refused: true, Status: http.StatusUnprocessableEntity, Field: "status.storedVersions[0]"},
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"accepted", "refused", "warned"},
 			Answer: func(e lesson.Evidence) (string, error) {
-				x := e.Find(func(x evidence.Exchange) bool { return changesCRD(e, x) })
-				return choose([]string{"accepted", "refused", "warned"}, x != nil && !x.Refused() && len(x.Warnings) == 0, x != nil && x.Refused(), x != nil)
+				x := e.Find(func(x evidence.Exchange) bool { return kit.ChangesCRD(e, x) })
+				return kit.Choose([]string{"accepted", "refused", "warned"}, x != nil && !x.Refused() && len(x.Warnings) == 0, x != nil && x.Refused(), x != nil)
 			},
 		},
 		Checks: []lesson.Check{
 			{ID: "refused", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				const want = "422, because of status.storedVersions[0]"
-				x := e.Find(func(x evidence.Exchange) bool { return changesCRD(e, x) && x.Refused() })
+				x := e.Find(func(x evidence.Exchange) bool { return kit.ChangesCRD(e, x) && x.Refused() })
 				if x == nil {
 					return lesson.Holds(false, want, "nothing was refused")
 				}
-				return lesson.Holds(x.Status == http.StatusUnprocessableEntity && lesson.HasCause(*x, "status.storedVersions[0]"), want, answer(*x))
+				return lesson.Holds(x.Status == http.StatusUnprocessableEntity && lesson.HasCause(*x, "status.storedVersions[0]"), want, kit.Answer(*x))
 			}},
 			{ID: "nothing-stored", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
 				return lesson.Expected(0, e.StoredAt(oldVersion))
 			}},
 			{ID: "still-there", Kind: lesson.Invariant, Eval: func(e lesson.Evidence) lesson.Outcome {
-				return lesson.Expected("served, not storage", flags(e, oldVersion))
+				return lesson.Expected("served, not storage", kit.Flags(e, oldVersion))
 			}},
 		},
 		Wrong: []lesson.Diagnosis{
@@ -47,9 +48,4 @@ func attemptRemoval() lesson.Step {
 			{ID: "trimmed", Seen: func(e lesson.Evidence) bool { return e.After.CRD != nil && !e.After.Lists(oldVersion) }},
 		},
 	}
-}
-
-// changesCRD says whether an exchange asked to change the CRD itself, not its status.
-func changesCRD(e lesson.Evidence, x evidence.Exchange) bool {
-	return x.Method != http.MethodGet && x.To(evidence.DefinitionPath(e.Resource))
 }

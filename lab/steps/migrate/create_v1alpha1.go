@@ -8,6 +8,7 @@ import (
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
 
 // The field of bravo that the schema does not know.
@@ -21,71 +22,73 @@ func createOld() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "crd",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := applyCRD(ctx, env, step, "crd"); err != nil {
+				if err := kit.ApplyCRD(ctx, env, step, "crd"); err != nil {
 					return err
 				}
-				return until(ctx, env, env.Path(oldVersion, ""), answers(http.StatusOK))
+				return kit.Until(ctx, env, env.Path(oldVersion, ""), kit.Answers(http.StatusOK))
 			},
-			Kubectl: then(fromManifest("kubectl apply", step, "crd"), kubectl("kubectl wait --for=condition=Established crd/CRD")),
-			Change:  lines("+ spec.versions[v1alpha1]  served, storage"),
+			Kubectl: kit.Then(kit.FromManifest("kubectl apply", step, "crd"), kit.Kubectl("kubectl wait --for=condition=Established crd/CRD")),
+			Change:  kit.Lines("+ spec.versions[v1alpha1]  served, storage"),
 		}, {
-			ID:      "widgets",
-			Do:      func(ctx context.Context, env *lesson.Env) error { return create(ctx, env, step, "widgets", oldVersion) },
-			Kubectl: fromManifest("kubectl apply", step, "widgets"),
-			Change:  lines("+ alpha, delta, echo  at v1alpha1"),
+			ID: "widgets",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				return kit.Create(ctx, env, step, "widgets", oldVersion)
+			},
+			Kubectl: kit.FromManifest("kubectl apply", step, "widgets"),
+			Change:  kit.Lines("+ alpha, delta, echo  at v1alpha1"),
 		}, {
 			ID: "strict",
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				return createStrictly(ctx, env, step, "unknown-field")
 			},
-			Kubectl: fromManifest("kubectl apply --dry-run=server", step, "unknown-field"), // strict is kubectl's default
-			Change:  lines("  bravo, with strict validation, as a dry run"),
+			Kubectl: kit.FromManifest("kubectl apply --dry-run=server", step, "unknown-field"), // strict is kubectl's default
+			Change:  kit.Lines("  bravo, with strict validation, as a dry run"),
 			Expect:  lesson.Expect{Refused: true, Status: http.StatusBadRequest},
 		}, {
 			ID: "unknown-field",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				return create(ctx, env, step, "unknown-field", oldVersion)
+				return kit.Create(ctx, env, step, "unknown-field", oldVersion)
 			},
 			// kubectl itself refuses unknown fields unless it is told to leave that to the server
-			Kubectl: fromManifest("kubectl apply --validate=warn", step, "unknown-field"),
-			Change:  lines("+ bravo  with spec.weight, which the schema lacks"),
+			Kubectl: kit.FromManifest("kubectl apply --validate=warn", step, "unknown-field"),
+			Change:  kit.Lines("+ bravo  with spec.weight, which the schema lacks"),
 		}, {
 			ID: "team",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				return apply(ctx, env, step, "team", oldVersion, team)
+				return kit.Apply(ctx, env, step, "team", oldVersion, team)
 			},
-			Kubectl: fromManifest("kubectl apply --server-side --field-manager="+team, step, "team"),
-			Change:  lines("+ charlie  applied by the manager team"),
+			Kubectl: kit.FromManifest("kubectl apply --server-side --field-manager="+team, step, "team"),
+			Change:  kit.Lines("+ charlie  applied by the manager team"),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"refused", "kept", "pruned"},
 			Answer: func(e lesson.Evidence) (string, error) {
 				sent := bravoSent(e)
 				_, kept := e.After.Object(bravo).View(oldVersion).Field("spec", unknownField)
-				return choose([]string{"refused", "kept", "pruned"}, sent != nil && sent.Refused(), sent != nil && kept, sent != nil && !kept)
+				return kit.Choose([]string{"refused", "kept", "pruned"}, sent != nil && sent.Refused(), sent != nil && kept, sent != nil && !kept)
 			},
 		},
 		Checks: []lesson.Check{
-			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: storedAt(func(e lesson.Evidence) map[string]int { return map[string]int{oldVersion: e.Widgets} })},
-			{ID: "record", Kind: lesson.Done, Eval: record(oldVersion)},
+			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.StoredAt(func(e lesson.Evidence) map[string]int { return map[string]int{oldVersion: e.Widgets} })},
+			{ID: "record", Kind: lesson.Done, Eval: kit.Record(oldVersion)},
 			{ID: "strict", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				const want = "refused where strict validation is asked for"
 				x := e.Find(func(x evidence.Exchange) bool { return sentBravo(e, x) && strings.Contains(x.Path, strictly) })
 				if x == nil {
 					return lesson.Holds(false, want, "nobody asked for it")
 				}
-				return lesson.Holds(x.Refused(), want, answer(*x))
+				return lesson.Holds(x.Refused(), want, kit.Answer(*x))
 			}},
 			{ID: "pruned", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: pruned},
 			{ID: "team", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				want := team + " (Apply) " + e.Resource.Group + "/" + oldVersion
-				got := managers(e.After.Object(charlie), asItIs)
+				got := kit.Managers(e.After.Object(charlie), kit.AsItIs)
 				for _, m := range got {
 					if m == want {
 						return lesson.Holds(true, want, m)
 					}
 				}
-				return lesson.Holds(false, want, orNobody(got))
+				return lesson.Holds(false, want, kit.OrNobody(got))
 			}},
 		},
 		Wrong: []lesson.Diagnosis{
@@ -95,41 +98,28 @@ func createOld() lesson.Step {
 	}
 }
 
-func answers(status int) func(*evidence.Response) bool {
-	return func(r *evidence.Response) bool { return r.Status == status }
-}
-
-func asItIs(version string) string { return version }
-
-func orNobody(managers []string) string {
-	if len(managers) == 0 {
-		return "nobody"
-	}
-	return strings.Join(managers, ", ")
-}
-
 // strictly is what a client adds to a request that is to be refused for a field which the schema does not know.
 const strictly = "fieldValidation=Strict"
 
 // createStrictly asks, by a dry run, what the server says to an unknown field where it is told to be strict.
 func createStrictly(ctx context.Context, env *lesson.Env, step, action string) error {
-	body, err := manifest(env, step, action)
+	body, err := kit.Manifest(env, step, action)
 	if err != nil {
 		return err
 	}
-	_, raw, err := parse(string(body))
+	_, raw, err := kit.Parse(string(body))
 	if err != nil {
 		return err
 	}
 	_, err = env.Client.Do(ctx, evidence.Request{Method: http.MethodPost, Path: env.Path(oldVersion, ""), ContentType: evidence.JSON, Body: raw,
-		Query: url.Values{"dryRun": {"All"}, "fieldValidation": {"Strict"}, "fieldManager": {lab}}})
+		Query: url.Values{"dryRun": {"All"}, "fieldValidation": {"Strict"}, "fieldManager": {kit.Lab}}})
 	return err
 }
 
 // sentBravo says whether an exchange sent bravo, with the field that the schema does not know.
 func sentBravo(e lesson.Evidence, x evidence.Exchange) bool {
 	return (x.Method == http.MethodPost || x.Method == http.MethodPatch) && strings.Contains(x.Body, bravo) &&
-		strings.Contains(x.Body, unknownField) && at(e, x, oldVersion)
+		strings.Contains(x.Body, unknownField) && kit.At(e, x, oldVersion)
 }
 
 // bravoSent is the request that made bravo.

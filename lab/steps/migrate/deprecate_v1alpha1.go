@@ -8,6 +8,7 @@ import (
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
 
 func deprecateOld() lesson.Step {
@@ -17,23 +18,23 @@ func deprecateOld() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "deprecate",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := applyCRD(ctx, env, step, "deprecate"); err != nil {
+				if err := kit.ApplyCRD(ctx, env, step, "deprecate"); err != nil {
 					return err
 				}
-				if err := until(ctx, env, env.Path(oldVersion, alpha), warns); err != nil {
+				if err := kit.Until(ctx, env, env.Path(oldVersion, alpha), warns); err != nil {
 					return err
 				}
-				if err := get(ctx, env, oldVersion, alpha); err != nil {
+				if err := kit.Get(ctx, env, oldVersion, alpha); err != nil {
 					return err
 				}
-				return get(ctx, env, newVersion, alpha)
+				return kit.Get(ctx, env, newVersion, alpha)
 			},
-			Kubectl: then(patchCRD(`{"op":"add","path":"/spec/versions/0/deprecated","value":true}`), kubectl("sleep 1; kubectl get OLD alpha", "kubectl get NEW alpha")),
-			Change:  lines("+ spec.versions[v1alpha1].deprecated  true"),
+			Kubectl: kit.Then(kit.PatchCRD(`{"op":"add","path":"/spec/versions/0/deprecated","value":true}`), kit.Kubectl("sleep 1; kubectl get OLD alpha", "kubectl get NEW alpha")),
+			Change:  kit.Lines("+ spec.versions[v1alpha1].deprecated  true"),
 		}, {
 			ID: "own-warning",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := applyCRD(ctx, env, step, "own-warning"); err != nil {
+				if err := kit.ApplyCRD(ctx, env, step, "own-warning"); err != nil {
 					return err
 				}
 				text, err := ownWarning(ctx, env)
@@ -41,20 +42,20 @@ func deprecateOld() lesson.Step {
 					return err
 				}
 				says := func(r *evidence.Response) bool { return slices.Contains(r.Warnings, text) }
-				if err := until(ctx, env, env.Path(oldVersion, alpha), says); err != nil {
+				if err := kit.Until(ctx, env, env.Path(oldVersion, alpha), says); err != nil {
 					return err
 				}
-				return get(ctx, env, oldVersion, alpha)
+				return kit.Get(ctx, env, oldVersion, alpha)
 			},
-			Kubectl: then(patchCRD(`{"op":"add","path":"/spec/versions/0/deprecationWarning","value":"widgets: v1alpha1 goes in release 2.0; move to v1beta1, which has every field of it, and spec.tier"}`),
-				kubectl("sleep 1; kubectl get OLD alpha")),
-			Change: lines("+ spec.versions[v1alpha1].deprecationWarning  in your own words"),
+			Kubectl: kit.Then(kit.PatchCRD(`{"op":"add","path":"/spec/versions/0/deprecationWarning","value":"widgets: v1alpha1 goes in release 2.0; move to v1beta1, which has every field of it, and spec.tier"}`),
+				kit.Kubectl("sleep 1; kubectl get OLD alpha")),
+			Change: kit.Lines("+ spec.versions[v1alpha1].deprecationWarning  in your own words"),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"blocked", "warned", "silent"},
 			Answer: func(e lesson.Evidence) (string, error) {
-				x := e.Find(func(x evidence.Exchange) bool { return x.Method == http.MethodGet && at(e, x, oldVersion) })
-				return choose([]string{"blocked", "warned", "silent"}, x != nil && x.Refused(), x != nil && len(x.Warnings) > 0, x != nil)
+				x := e.Find(func(x evidence.Exchange) bool { return x.Method == http.MethodGet && kit.At(e, x, oldVersion) })
+				return kit.Choose([]string{"blocked", "warned", "silent"}, x != nil && x.Refused(), x != nil && len(x.Warnings) > 0, x != nil)
 			},
 		},
 		Checks: []lesson.Check{
@@ -67,8 +68,8 @@ func deprecateOld() lesson.Step {
 			{ID: "none-at-v1beta1", Kind: lesson.Done, Eval: noneAtNew},
 			{ID: "not-blocked", Kind: lesson.Invariant, Eval: func(e lesson.Evidence) lesson.Outcome {
 				for _, x := range e.Exchanges {
-					if at(e, x, oldVersion) && x.Refused() {
-						return lesson.Holds(false, "every request is answered", x.Method+" "+x.Path+": "+answer(x))
+					if kit.At(e, x, oldVersion) && x.Refused() {
+						return lesson.Holds(false, "every request is answered", x.Method+" "+x.Path+": "+kit.Answer(x))
 					}
 				}
 				return lesson.Expected("200", e.Status(alpha, oldVersion))
@@ -127,7 +128,7 @@ func DefaultWarning(e lesson.Evidence) string {
 
 func findWarning(e lesson.Evidence, accept func(string) bool) string {
 	for _, x := range e.Exchanges {
-		if i := slices.IndexFunc(x.Warnings, accept); i >= 0 && at(e, x, oldVersion) {
+		if i := slices.IndexFunc(x.Warnings, accept); i >= 0 && kit.At(e, x, oldVersion) {
 			return x.Warnings[i]
 		}
 	}
@@ -146,8 +147,8 @@ func noneAtNew(e lesson.Evidence) lesson.Outcome {
 	const want = "an answer at " + newVersion + " without a warning"
 	got, deprecated := "nobody asked", false
 	for _, x := range e.Exchanges {
-		deprecated = deprecated || len(x.Warnings) > 0 && at(e, x, oldVersion)
-		if !deprecated || !at(e, x, newVersion) {
+		deprecated = deprecated || len(x.Warnings) > 0 && kit.At(e, x, oldVersion)
+		if !deprecated || !kit.At(e, x, newVersion) {
 			continue
 		}
 		if len(x.Warnings) > 0 {

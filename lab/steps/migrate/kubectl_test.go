@@ -1,126 +1,15 @@
 package migrate_test
 
 import (
-	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	kubectl "k8s.io/kubectl/pkg/cmd"
-
-	"github.com/crdlab/crdlab/lab"
-	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/labtest"
 	"github.com/crdlab/crdlab/lab/steps/migrate"
 )
 
-// TestMain makes this binary a real kubectl where it is called by that name: the learner's commands are tested by
-// running them, on a machine that has nothing but Go.
-func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "kubectl" {
-		os.Stderr = os.NewFile(2, "stderr") // the embedded server's package keeps it quiet
-		if err := kubectl.NewDefaultKubectlCommand().Execute(); err != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { labtest.Main(m) }
 
-// shell returns a function that runs a command as a learner's shell would, with a kubectl and the session's kubeconfig.
-func shell(t *testing.T, s *lab.Session) func(command string) (output string, err error) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(bin, "kubectl")); err != nil {
-		t.Fatal(err)
-	}
-	env := append(os.Environ(), "KUBECONFIG="+s.State().Kubeconfig, "HOME="+t.TempDir(), "PATH="+bin+":"+os.Getenv("PATH"))
-	return func(command string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
-		cmd.Env = env
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
-}
-
-// applied waits until the current step is applied, by whomever.
-func applied(ctx context.Context, t *testing.T, s *lab.Session) *lab.Step {
-	t.Helper()
-	for {
-		changed := s.Changed()
-		state := s.State()
-		step := state.Steps[state.Current]
-		if step.Phase == lab.Applied {
-			return step
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			for _, c := range step.Lesson.Checks {
-				t.Logf("%s: %+v", c.ID, c.Evaluate(seen(state, step, state.Live)))
-			}
-			t.Fatalf("the step %s did not complete: %v", step.ID, step.Hints)
-		}
-	}
-}
-
-// TestTheTrackByHand pastes every command that the lab shows into a shell, and lets no action of its own run: the track
-// must pass, each step completing by itself.
 func TestTheTrackByHand(t *testing.T) {
 	t.Parallel()
-	s := start(t, migrate.Track())
-	run := shell(t, s)
-	for {
-		state := s.State()
-		step := state.Steps[state.Current]
-		if step.ID == "verify" { // it changes nothing: there is nothing to be done by hand
-			if err := s.Apply(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		} else {
-			paste(t, run, step)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), lesson.Timeout)
-		step = applied(ctx, t, s)
-		cancel()
-		if step.Result != lesson.Passed {
-			t.Fatalf("%s by hand: %s, %v, %+v", step.ID, step.Result, step.Err, step.Checks)
-		}
-		if step.ByHand != (step.ID != "verify") {
-			t.Errorf("%s: by hand: %v", step.ID, step.ByHand)
-		}
-		if !s.Next() {
-			return
-		}
-	}
-}
-
-// paste runs the commands of a step; a command fails just where the lesson wants a refusal.
-func paste(t *testing.T, run func(string) (string, error), step *lab.Step) {
-	t.Helper()
-	for i, action := range step.Actions {
-		if len(action.Kubectl) == 0 {
-			t.Errorf("%s/%s: there is no kubectl command for it", step.ID, action.ID)
-		}
-		refused := false
-		for _, command := range action.Kubectl {
-			out, err := run(command)
-			t.Logf("$ %s\n%s", command, out)
-			refused = refused || err != nil
-			if err != nil && !step.Lesson.Actions[i].Expect.Refused {
-				t.Errorf("%s/%s: %v", step.ID, action.ID, err)
-			}
-			if step.ID == "deprecate-v1alpha1" && strings.Contains(command, ".v1alpha1.") && !strings.Contains(out, "Warning: ") {
-				t.Errorf("%s: kubectl shows no warning", step.ID)
-			}
-		}
-		if want := step.Lesson.Actions[i].Expect.Refused; refused != want {
-			t.Errorf("%s/%s: refused: %v, wanted: %v", step.ID, action.ID, refused, want)
-		}
-	}
+	labtest.ByHand(t, migrate.Track(), "verify")
 }

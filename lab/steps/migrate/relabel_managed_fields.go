@@ -8,13 +8,14 @@ import (
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
 
 func relabelManagedFields() lesson.Step {
 	const step = "relabel-managed-fields"
 	applyAsTeam := func(action string) func(context.Context, *lesson.Env) error {
 		return func(ctx context.Context, env *lesson.Env) error {
-			return apply(ctx, env, step, action, newVersion, team)
+			return kit.Apply(ctx, env, step, action, newVersion, team)
 		}
 	}
 	return lesson.Step{
@@ -24,22 +25,22 @@ func relabelManagedFields() lesson.Step {
 		Actions: []lesson.Action{{
 			ID:      "team-before",
 			Do:      applyAsTeam("team-before"),
-			Kubectl: fromManifest("kubectl apply --server-side --field-manager="+team, step, "team-before"),
-			Change:  lines("  the team applies charlie at v1beta1, with tier: gold"),
+			Kubectl: kit.FromManifest("kubectl apply --server-side --field-manager="+team, step, "team-before"),
+			Change:  kit.Lines("  the team applies charlie at v1beta1, with tier: gold"),
 			Expect:  lesson.Expect{Refused: true},
 		}, {
 			ID: "relabel",
 			Do: func(ctx context.Context, env *lesson.Env) (err error) {
-				env.Rewrite, err = rewriter(env).Relabel(ctx, []string{oldVersion}, newVersion)
+				env.Rewrite, err = kit.Rewriter(env).Relabel(ctx, []string{oldVersion}, newVersion)
 				return err
 			},
 			Kubectl: relabelCommands,
-			Change:  lines("- metadata.managedFields[*].apiVersion  v1alpha1", "+ metadata.managedFields[*].apiVersion  v1beta1"),
+			Change:  kit.Lines("- metadata.managedFields[*].apiVersion  v1alpha1", "+ metadata.managedFields[*].apiVersion  v1beta1"),
 		}, {
 			ID:      "team-after",
 			Do:      applyAsTeam("team-after"),
-			Kubectl: fromManifest("kubectl apply --server-side --field-manager="+team, step, "team-after"),
-			Change:  lines("  the team applies the same once more"),
+			Kubectl: kit.FromManifest("kubectl apply --server-side --field-manager="+team, step, "team-after"),
+			Change:  kit.Lines("  the team applies the same once more"),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"accepted", "conflict", "error"},
@@ -49,7 +50,7 @@ func relabelManagedFields() lesson.Step {
 					return "", lesson.ErrNoAnswer
 				}
 				first := xs[0]
-				return choose([]string{"accepted", "conflict", "error"}, !first.Refused(), first.Status == http.StatusConflict, first.Status >= 500)
+				return kit.Choose([]string{"accepted", "conflict", "error"}, !first.Refused(), first.Status == http.StatusConflict, first.Status >= 500)
 			},
 		},
 		Checks: []lesson.Check{
@@ -59,7 +60,7 @@ func relabelManagedFields() lesson.Step {
 				if len(xs) == 0 {
 					return lesson.Holds(false, want, "the team applied nothing")
 				}
-				return lesson.Holds(xs[0].Status >= 500, want, answer(xs[0]))
+				return lesson.Holds(xs[0].Status >= 500, want, kit.Answer(xs[0]))
 			}},
 			{ID: "labels", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				if left := managersAt(e.After, e.Resource.Group+"/"+oldVersion); len(left) > 0 {
@@ -73,12 +74,12 @@ func relabelManagedFields() lesson.Step {
 					return lesson.Holds(false, "the team's second apply is accepted", "the team applied only once")
 				}
 				last := xs[len(xs)-1]
-				return lesson.Holds(last.Status == http.StatusOK, "the team's second apply is accepted", answer(last))
+				return lesson.Holds(last.Status == http.StatusOK, "the team's second apply is accepted", kit.Answer(last))
 			}},
 			{ID: "owner", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				return lesson.Holds(owns(e.After.Object(charlie), team, "tier"), team+" owns spec.tier of "+charlie, owners(e.After.Object(charlie), "tier"))
 			}},
-			{ID: "managers", Kind: lesson.Invariant, Eval: sameManagers(func(v string) string {
+			{ID: "managers", Kind: lesson.Invariant, Eval: kit.SameManagers(func(v string) string {
 				return strings.Replace(v, "/"+oldVersion, "/"+newVersion, 1)
 			})},
 		},
@@ -108,7 +109,7 @@ func relabelCommands(env *lesson.Env) []string {
 	from, to := env.Resource.Group+"/"+oldVersion, env.Resource.Group+"/"+newVersion
 	template := `[{{$c := ""}}{{range $i, $m := .metadata.managedFields}}{{if eq $m.apiVersion "` + from + `"}}{{$c}}` +
 		`{"op":"replace","path":"/metadata/managedFields/{{$i}}/apiVersion","value":"` + to + `"}{{$c = ","}}{{end}}{{end}}]`
-	return kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do
+	return kit.Kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do
   patch=$(kubectl get NEW $w --show-managed-fields -o go-template='` + template + `')
   kubectl patch NEW $w --type=json -p "$patch"
 done`)(env)

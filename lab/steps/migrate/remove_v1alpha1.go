@@ -6,6 +6,7 @@ import (
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
 
 func removeOld() lesson.Step {
@@ -16,23 +17,23 @@ func removeOld() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "crd",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				return replacing(ctx, env, func() error { return applyCRD(ctx, env, step, "crd") })
+				return kit.Replacing(ctx, env, newVersion, func() error { return kit.ApplyCRD(ctx, env, step, "crd") })
 			},
-			Kubectl: patchCRD(`{"op":"remove","path":"/spec/versions/0"}`),
-			Change:  lines("- spec.versions[v1alpha1]"),
+			Kubectl: kit.PatchCRD(`{"op":"remove","path":"/spec/versions/0"}`),
+			Change:  kit.Lines("- spec.versions[v1alpha1]"),
 		}, {
 			ID: "team",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				return apply(ctx, env, step, "team", newVersion, team)
+				return kit.Apply(ctx, env, step, "team", newVersion, team)
 			},
-			Kubectl: then(kubectl("sleep 1"), fromManifest("kubectl apply --server-side --field-manager="+team, step, "team")),
-			Change:  lines("  the team applies charlie at v1beta1"),
+			Kubectl: kit.Then(kit.Kubectl("sleep 1"), kit.FromManifest("kubectl apply --server-side --field-manager="+team, step, "team")),
+			Change:  kit.Lines("  the team applies charlie at v1beta1"),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"deleted", "rewritten", "untouched"},
 			Answer: func(e lesson.Evidence) (string, error) {
 				was, is := e.Before.Object(alpha), e.After.Object(alpha)
-				return choose([]string{"deleted", "rewritten", "untouched"}, is == nil,
+				return kit.Choose([]string{"deleted", "rewritten", "untouched"}, is == nil,
 					was != nil && is.ResourceVersion != was.ResourceVersion, was != nil)
 			},
 		},
@@ -51,7 +52,7 @@ func removeOld() lesson.Step {
 				if len(xs) == 0 {
 					return lesson.Holds(false, "200", "the team applied nothing")
 				}
-				return lesson.Expected("200", answer(xs[len(xs)-1]))
+				return lesson.Expected("200", kit.Answer(xs[len(xs)-1]))
 			}},
 			{ID: "readable", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				for _, o := range e.After.Objects {
@@ -62,7 +63,7 @@ func removeOld() lesson.Step {
 				return lesson.Holds(len(e.After.Objects) > 0, "200 for every object", "200 for every object")
 			}},
 			{ID: "all-there", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
-				return lesson.Expected(counts(e.Before.Stored.ByVersion), counts(e.After.Stored.ByVersion))
+				return lesson.Expected(kit.Counts(e.Before.Stored.ByVersion), kit.Counts(e.After.Stored.ByVersion))
 			}},
 		},
 		Wrong: []lesson.Diagnosis{
@@ -71,33 +72,5 @@ func removeOld() lesson.Step {
 			}},
 		},
 		Lasts: func(o *evidence.Observation) bool { return o.CRD != nil && o.Version(oldVersion) == nil },
-	}
-}
-
-// replacing changes the CRD, and waits until the server has replaced the handler of its objects. Where no answer would
-// tell, the end of a watch does: the server ends every watch of the handler that it takes away.
-func replacing(ctx context.Context, env *lesson.Env, change func() error) error {
-	before, err := rewriteGuard(ctx, env)
-	if err != nil {
-		return err
-	}
-	watching, cancel := context.WithTimeout(ctx, lesson.Timeout)
-	defer cancel()
-	ended, err := env.Probe().WatchEnds(watching, env.Path(newVersion, ""))
-	if err != nil {
-		return err
-	}
-	if err := change(); err != nil {
-		return err
-	}
-	after, err := rewriteGuard(ctx, env)
-	if err != nil || after.Generation == before.Generation {
-		return err // nothing was changed: nothing is replaced
-	}
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

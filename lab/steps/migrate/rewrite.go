@@ -6,6 +6,7 @@ import (
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
 
 func rewriteObjects() lesson.Step {
@@ -14,32 +15,32 @@ func rewriteObjects() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "rewrite",
 			Do: func(ctx context.Context, env *lesson.Env) (err error) {
-				env.Rewrite, err = rewriter(env).Rewrite(ctx, newVersion)
+				env.Rewrite, err = kit.Rewriter(env).Rewrite(ctx, newVersion)
 				return err
 			},
-			Kubectl: kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do kubectl patch NEW $w --type=merge -p '{}'; done`),
-			Change:  lines("~ every widget: a merge patch {} at v1beta1", "  nothing is asked for; the server writes all the same"),
+			Kubectl: kit.Kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do kubectl patch NEW $w --type=merge -p '{}'; done`),
+			Change:  kit.Lines("~ every widget: a merge patch {} at v1beta1", "  nothing is asked for; the server writes all the same"),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"shrinks", "stays", "empties"},
 			Answer: func(e lesson.Evidence) (string, error) {
 				was, is := e.Before.StoredVersions(), e.After.StoredVersions()
-				return choose([]string{"shrinks", "stays", "empties"}, len(is) > 0 && len(is) < len(was), slices.Equal(was, is), len(is) == 0)
+				return kit.Choose([]string{"shrinks", "stays", "empties"}, len(is) > 0 && len(is) < len(was), slices.Equal(was, is), len(is) == 0)
 			},
 		},
 		Checks: []lesson.Check{
-			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: storedAt(func(e lesson.Evidence) map[string]int { return map[string]int{newVersion: e.Before.Stored.Total} })},
+			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.StoredAt(func(e lesson.Evidence) map[string]int { return map[string]int{newVersion: e.Before.Stored.Total} })},
 			{ID: "default", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
 				o := e.After.Object(alpha)
 				if o == nil {
 					return lesson.Holds(false, "spec.tier in alpha's bytes", "there is no alpha")
 				}
 				tier, there := o.Stored.Field("spec", "tier")
-				return lesson.Holds(there, "spec.tier in alpha's bytes", orNothing("spec.tier: ", tier, there))
+				return lesson.Holds(there, "spec.tier in alpha's bytes", kit.OrNothing("spec.tier: ", tier, there))
 			}},
 			{ID: "same-objects", Kind: lesson.Invariant, Eval: sameObjects},
-			{ID: "managers", Kind: lesson.Invariant, Eval: sameManagers(asItIs)},
-			{ID: "record", Kind: lesson.Invariant, Eval: record(oldVersion, newVersion)},
+			{ID: "managers", Kind: lesson.Invariant, Eval: kit.SameManagers(kit.AsItIs)},
+			{ID: "record", Kind: lesson.Invariant, Eval: kit.Record(oldVersion, newVersion)},
 		},
 		Wrong: []lesson.Diagnosis{
 			{ID: "trimmed-early", Seen: func(e lesson.Evidence) bool {
@@ -55,12 +56,12 @@ func rewriteObjects() lesson.Step {
 }
 
 // sameObjects checks that every object is the one that it was: the same uid, and the same spec but for the new field.
-var sameObjects = everyPair("the same uid and spec, but for tier", func(p pair) string {
-	if p.is.UID != p.was.UID {
+var sameObjects = kit.EveryPair("the same uid and spec, but for tier", func(p kit.Pair) string {
+	if p.Is.UID != p.Was.UID {
 		return "made anew"
 	}
-	a, b := p.was.View(newVersion), p.is.View(newVersion)
-	if a == nil || b == nil || !sameBut(a.Object, b.Object, "metadata", "spec.tier") {
+	a, b := p.Was.View(newVersion), p.Is.View(newVersion)
+	if a == nil || b == nil || !kit.SameBut(a.Object, b.Object, "metadata", "spec.tier") {
 		return "changed in more"
 	}
 	return ""

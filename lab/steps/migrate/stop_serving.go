@@ -6,6 +6,7 @@ import (
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
 
 func stopServing() lesson.Step {
@@ -15,35 +16,35 @@ func stopServing() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "crd",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := applyCRD(ctx, env, step, "crd"); err != nil {
+				if err := kit.ApplyCRD(ctx, env, step, "crd"); err != nil {
 					return err
 				}
-				return until(ctx, env, env.Path(oldVersion, alpha), answers(http.StatusNotFound))
+				return kit.Until(ctx, env, env.Path(oldVersion, alpha), kit.Answers(http.StatusNotFound))
 			},
-			Kubectl: patchCRD(`{"op":"replace","path":"/spec/versions/0/served","value":false}`),
-			Change:  lines("- spec.versions[v1alpha1].served  true"),
+			Kubectl: kit.PatchCRD(`{"op":"replace","path":"/spec/versions/0/served","value":false}`),
+			Change:  kit.Lines("- spec.versions[v1alpha1].served  true"),
 		}, {
 			ID:      "ask-v1alpha1",
-			Do:      func(ctx context.Context, env *lesson.Env) error { return get(ctx, env, oldVersion, alpha) },
-			Kubectl: kubectl("sleep 1; kubectl get --raw /apis/GROUP/" + oldVersion + "/namespaces/$(kubectl config view --minify -o jsonpath='{..namespace}')/widgets/alpha"),
-			Change:  lines("  GET alpha at v1alpha1"),
+			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Get(ctx, env, oldVersion, alpha) },
+			Kubectl: kit.Kubectl("sleep 1; kubectl get --raw /apis/GROUP/" + oldVersion + "/namespaces/$(kubectl config view --minify -o jsonpath='{..namespace}')/widgets/alpha"),
+			Change:  kit.Lines("  GET alpha at v1alpha1"),
 			Expect:  lesson.Expect{Refused: true},
 		}, {
 			ID:      "ask-v1beta1",
-			Do:      func(ctx context.Context, env *lesson.Env) error { return get(ctx, env, newVersion, alpha) },
-			Kubectl: kubectl("kubectl get NEW alpha"),
-			Change:  lines("  GET alpha at v1beta1"),
+			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Get(ctx, env, newVersion, alpha) },
+			Kubectl: kit.Kubectl("kubectl get NEW alpha"),
+			Change:  kit.Lines("  GET alpha at v1beta1"),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"gone", "not-found", "converted"},
 			Answer: func(e lesson.Evidence) (string, error) {
 				status := e.Status(alpha, oldVersion)
-				return choose([]string{"gone", "not-found", "converted"}, status == http.StatusGone, status == http.StatusNotFound, status == http.StatusOK)
+				return kit.Choose([]string{"gone", "not-found", "converted"}, status == http.StatusGone, status == http.StatusNotFound, status == http.StatusOK)
 			},
 		},
 		Checks: []lesson.Check{
 			{ID: "flag", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				return lesson.Expected("not served, not storage", flags(e, oldVersion))
+				return lesson.Expected("not served, not storage", kit.Flags(e, oldVersion))
 			}},
 			{ID: "asked-old", Kind: lesson.Done, Eval: asked(oldVersion, http.StatusNotFound)},
 			{ID: "asked-new", Kind: lesson.Done, Eval: asked(newVersion, http.StatusOK)},
@@ -55,7 +56,7 @@ func stopServing() lesson.Step {
 				}
 				return lesson.Holds(len(e.After.Objects) > 0, "404 and 200 for every object", "404 and 200 for every object")
 			}},
-			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: bytesUnchanged},
+			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: kit.BytesUnchanged},
 		},
 		Wrong: []lesson.Diagnosis{
 			{ID: "wrong-one", Seen: func(e lesson.Evidence) bool { v := e.After.Version(newVersion); return v != nil && !v.Served }},
@@ -73,7 +74,7 @@ func asked(version string, status int) func(lesson.Evidence) lesson.Outcome {
 	return func(e lesson.Evidence) lesson.Outcome {
 		got := any("nobody asked")
 		for _, x := range e.Exchanges {
-			if x.Method == http.MethodGet && x.To(objectPath(e, version, alpha)) {
+			if x.Method == http.MethodGet && x.To(kit.ObjectPath(e, version, alpha)) {
 				got = x.Status
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
 	"github.com/crdlab/crdlab/lab/rewrite"
 )
 
@@ -19,27 +20,27 @@ func trimStoredVersions() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "main-resource",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				_, err := env.Client.Patch(ctx, evidence.DefinitionPath(env.Resource), evidence.MergePatch, lab, listPatch(newVersion))
+				_, err := env.Client.Patch(ctx, evidence.DefinitionPath(env.Resource), evidence.MergePatch, kit.Lab, listPatch(newVersion))
 				return err
 			},
-			Kubectl: kubectl(`kubectl patch crd CRD --type=merge -p '` + string(listPatch(newVersion)) + `'`),
-			Change:  lines("  the right list, through the CRD itself"),
+			Kubectl: kit.Kubectl(`kubectl patch crd CRD --type=merge -p '` + string(listPatch(newVersion)) + `'`),
+			Change:  kit.Lines("  the right list, through the CRD itself"),
 		}, {
 			ID: "untrue",
 			// lists that name what is not stored, and not what is; by dry run, so that nothing comes of it
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				for _, untrue := range []string{oldVersion, neverVersion} {
 					_, err := env.Client.Do(ctx, evidence.Request{Method: http.MethodPatch, Path: statusPath(env.Resource.String()),
-						Query: url.Values{"dryRun": {"All"}, "fieldManager": {lab}}, ContentType: evidence.MergePatch, Body: listPatch(untrue)})
+						Query: url.Values{"dryRun": {"All"}, "fieldManager": {kit.Lab}}, ContentType: evidence.MergePatch, Body: listPatch(untrue)})
 					if err != nil {
 						return err
 					}
 				}
 				return nil
 			},
-			Kubectl: kubectl(`kubectl patch crd CRD --subresource=status --type=merge --dry-run=server -p '`+string(listPatch(oldVersion))+`'`,
+			Kubectl: kit.Kubectl(`kubectl patch crd CRD --subresource=status --type=merge --dry-run=server -p '`+string(listPatch(oldVersion))+`'`,
 				`kubectl patch crd CRD --subresource=status --type=merge --dry-run=server -p '`+string(listPatch(neverVersion))+`'`),
-			Change: lines("  two untrue lists, as dry runs"),
+			Change: kit.Lines("  two untrue lists, as dry runs"),
 		}, {
 			ID: "trim",
 			Do: func(ctx context.Context, env *lesson.Env) error {
@@ -49,8 +50,8 @@ func trimStoredVersions() lesson.Step {
 				}
 				return rewrite.Trim(ctx, env.Client, env.Resource, []string{newVersion}, guard)
 			},
-			Kubectl: kubectl(`rv=$(kubectl get crd CRD -o jsonpath='{.metadata.resourceVersion}')` + "\n" + `kubectl patch crd CRD --subresource=status --type=json -p '[{"op":"test","path":"/metadata/resourceVersion","value":"'$rv'"},{"op":"replace","path":"/status/storedVersions","value":["` + newVersion + `"]}]'`),
-			Change:  lines("- status.storedVersions  v1alpha1"),
+			Kubectl: kit.Kubectl(`rv=$(kubectl get crd CRD -o jsonpath='{.metadata.resourceVersion}')` + "\n" + `kubectl patch crd CRD --subresource=status --type=json -p '[{"op":"test","path":"/metadata/resourceVersion","value":"'$rv'"},{"op":"replace","path":"/status/storedVersions","value":["` + newVersion + `"]}]'`),
+			Change:  kit.Lines("- status.storedVersions  v1alpha1"),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"bytes", "spec", "nothing"},
@@ -58,7 +59,7 @@ func trimStoredVersions() lesson.Step {
 				stale, never := untrueList(e, oldVersion), untrueList(e, neverVersion)
 				asked := stale != nil && never != nil
 				// the one names a version of which there are no bytes, the other a version that spec.versions lacks
-				return choose([]string{"bytes", "spec", "nothing"}, asked && stale.Refused(), asked && never.Refused(), asked)
+				return kit.Choose([]string{"bytes", "spec", "nothing"}, asked && stale.Refused(), asked && never.Refused(), asked)
 			},
 		},
 		Checks: []lesson.Check{
@@ -71,12 +72,12 @@ func trimStoredVersions() lesson.Step {
 						return lesson.Holds(false, want, "nobody asked for ["+v+"], by dry run")
 					}
 					if x.Refused() {
-						return lesson.Holds(false, want, answer(*x)+" to ["+v+"]")
+						return lesson.Holds(false, want, kit.Answer(*x)+" to ["+v+"]")
 					}
 				}
 				return lesson.Holds(true, want, want)
 			}},
-			{ID: "record", Kind: lesson.Done, Eval: record(newVersion)},
+			{ID: "record", Kind: lesson.Done, Eval: kit.Record(newVersion)},
 			{ID: "true", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
 				var stored []string
 				for v := range e.After.Stored.ByVersion {
@@ -126,7 +127,9 @@ func untrueList(e lesson.Evidence, version string) *evidence.Exchange {
 
 // throughMain is a patch of storedVersions that went to the CRD itself, and was accepted.
 func throughMain(e lesson.Evidence) *evidence.Exchange {
-	return e.Find(func(x evidence.Exchange) bool { return changesCRD(e, x) && !x.Refused() && len(declared(x.Body)) > 0 })
+	return e.Find(func(x evidence.Exchange) bool {
+		return kit.ChangesCRD(e, x) && !x.Refused() && len(declared(x.Body)) > 0
+	})
 }
 
 // ignored checks that such a patch was answered with success, and with the list of before.
@@ -137,5 +140,5 @@ func ignored(e lesson.Evidence) lesson.Outcome {
 		return lesson.Holds(false, want, "nobody tried")
 	}
 	got := declared(x.Response)
-	return lesson.Holds(!x.Refused() && slices.Equal(got, e.Before.StoredVersions()), want, fmt.Sprintf("%s, and storedVersions %v", answer(*x), got))
+	return lesson.Holds(!x.Refused() && slices.Equal(got, e.Before.StoredVersions()), want, fmt.Sprintf("%s, and storedVersions %v", kit.Answer(*x), got))
 }

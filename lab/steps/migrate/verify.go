@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/crdlab/crdlab/lab/lesson"
-	"github.com/crdlab/crdlab/lab/rewrite"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
 	"github.com/crdlab/crdlab/lab/verdict"
 )
 
@@ -18,8 +18,8 @@ func verify() lesson.Step {
 				env.Verdict, err = verdict.Of(ctx, verdict.Query{Client: env.Client, Storage: env.Storage, Resource: env.Resource, Drop: []string{oldVersion}})
 				return err
 			},
-			Kubectl: kubectl("kubectl get crd CRD -o jsonpath='{.status.storedVersions}{\"\\n\"}'", "kubectl get NEW --show-managed-fields -o yaml | grep -c "+oldVersion+" || true"),
-			Change:  lines("  nothing: bytes, record, managers and answers are read"),
+			Kubectl: kit.Kubectl("kubectl get crd CRD -o jsonpath='{.status.storedVersions}{\"\\n\"}'", "kubectl get NEW --show-managed-fields -o yaml | grep -c "+oldVersion+" || true"),
+			Change:  kit.Lines("  nothing: bytes, record, managers and answers are read"),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{string(verdict.Complete), string(verdict.Incomplete), string(verdict.Unknown)},
@@ -52,11 +52,7 @@ func verify() lesson.Step {
 				}
 				return lesson.Holds(true, "every finding passes", "every finding passes")
 			}},
-			{ID: "unchanged", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: bytesUnchanged},
+			{ID: "unchanged", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: kit.BytesUnchanged},
 		},
 	}
-}
-
-func rewriteGuard(ctx context.Context, env *lesson.Env) (rewrite.Guard, error) {
-	return rewrite.ReadGuard(ctx, env.Probe(), env.Resource)
 }

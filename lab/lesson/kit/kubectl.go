@@ -1,0 +1,58 @@
+package kit
+
+import (
+	"strings"
+
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+// Commands makes the shell commands that do the same as an action.
+type Commands = func(*lesson.Env) []string
+
+// Kubectl makes commands that do not depend on the cluster's state. In them CRD stands for the CRD's name, OLD and NEW for
+// the resource at the track's oldest and newest version, OLDVERSION and NEWVERSION for these, and GROUP for the API group.
+func Kubectl(commands ...string) Commands {
+	return func(env *lesson.Env) []string {
+		old, latest := env.Track.Versions[0], env.Track.Versions[len(env.Track.Versions)-1]
+		r := env.Resource
+		fill := strings.NewReplacer("OLDVERSION", old, "NEWVERSION", latest, "CRD", r.String(),
+			"OLD", r.Plural+"."+old+"."+r.Group, "NEW", r.Plural+"."+latest+"."+r.Group, "GROUP", r.Group)
+		out := make([]string, len(commands))
+		for i, c := range commands {
+			out[i] = fill.Replace(c)
+		}
+		return out
+	}
+}
+
+// FromManifest is a command that reads an action's manifest from its standard input.
+func FromManifest(command, step, action string) Commands {
+	return func(env *lesson.Env) []string {
+		body, err := Manifest(env, step, action)
+		if err != nil {
+			return []string{"# " + err.Error()}
+		}
+		return []string{command + " -f - <<'EOF'\n" + string(body) + "EOF"}
+	}
+}
+
+// PatchCRD is a JSON patch of the CRD that first makes sure that the first entry of spec.versions is the oldest version.
+func PatchCRD(op string) Commands {
+	return Kubectl(`kubectl patch crd CRD --type=json -p '[{"op":"test","path":"/spec/versions/0/name","value":"OLDVERSION"},` + op + `]'`)
+}
+
+// Then puts commands one after the other.
+func Then(parts ...Commands) Commands {
+	return func(env *lesson.Env) []string {
+		var out []string
+		for _, p := range parts {
+			out = append(out, p(env)...)
+		}
+		return out
+	}
+}
+
+// Lines say what an action changes, for the screen.
+func Lines(l ...string) Commands {
+	return func(*lesson.Env) []string { return l }
+}
