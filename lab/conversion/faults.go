@@ -198,6 +198,8 @@ func otherTypes(v any) any {
 		return len(v)
 	case json.Number:
 		return v.String()
+	case nil:
+		return v
 	}
 	return fmt.Sprint(v)
 }

@@ -113,6 +113,8 @@ var (
 // client goes away or the server closes.
 func (s *Server) await(ctx context.Context, w http.ResponseWriter) (behaviour, error) {
 	began := time.Now()
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
 	for {
 		fault, changed := s.watch()
 		if fault.waits == nil {

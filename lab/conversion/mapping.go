@@ -191,7 +191,8 @@ func (o operation) apply(object map[string]any, stashed *stash) error {
 	return nil
 }
 
-// unstash restores what the Mapping back has stashed. A field that was set since then keeps what it was set to.
+// unstash restores what the Mapping back has stashed. A field that was set since then keeps what it was set to; one that
+// has no place any more stays stashed.
 func (m *mapping) unstash(object map[string]any, version string) error {
 	if len(m.restore) == 0 {
 		return nil
@@ -203,16 +204,16 @@ func (m *mapping) unstash(object map[string]any, version string) error {
 	for _, path := range m.restore {
 		name := strings.Join(path, ".")
 		value, stashed := kept.fields[name]
+		if !stashed {
+			continue
+		}
 		_, there, err := unstructured.NestedFieldNoCopy(object, path...)
-		if err != nil {
-			return fmt.Errorf("restore %s: %w", name, err)
+		if err == nil && !there {
+			err = unstructured.SetNestedField(object, value, path...)
 		}
-		if stashed && !there {
-			if err := unstructured.SetNestedField(object, value, path...); err != nil {
-				return fmt.Errorf("restore %s: %w", name, err)
-			}
+		if err == nil {
+			kept.put(name, nil, false)
 		}
-		kept.put(name, nil, false)
 	}
 	return kept.close()
 }
@@ -258,6 +259,9 @@ func (s *stash) close() error {
 		raw, err := encode(s.fields)
 		if err != nil {
 			return err
+		}
+		if all, _, _ := unstructured.NestedFieldNoCopy(s.object, s.path[:2]...); all == nil {
+			unstructured.RemoveNestedField(s.object, s.path[:2]...) // a null has no place for it
 		}
 		return unstructured.SetNestedField(s.object, string(raw), s.path...)
 	}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -54,6 +55,7 @@ type Server struct {
 	served      chan struct{} // closed when the server accepts no more
 	life        context.Context
 	endLife     context.CancelCauseFunc
+	waiting     atomic.Int32 // answers that a fault holds back
 	closing     sync.Once
 	closed      error
 
