@@ -32,6 +32,7 @@ func (s *Session) Apply(ctx context.Context) error {
 	}
 	env, observer := s.env(), s.observer
 	step.Phase, step.ByHand, step.Err, step.Hints, step.Attempt = Running, false, nil, nil, s.log.Seq()
+	step.Conversions = nil
 	step.Observations = []*evidence.Observation{at(step.Before, "before")}
 	s.state.Steps[i] = &step
 	s.state.Doing = "applying " + step.Title
@@ -72,7 +73,7 @@ func (s *Session) act(ctx context.Context, i int, env *lesson.Env, observer *evi
 		s.mu.Lock()
 		s.kept = append(s.kept, &kept{seq: from})
 		s.mu.Unlock()
-		err := a.Do(ctx, env)
+		conversions, reviews, err := s.counting(ctx, a, observer, func() error { return a.Do(ctx, env) })
 		if err == nil || ctx.Err() == nil {
 			err = errors.Join(err, a.Expect.Met(s.log.Since(from)))
 		}
@@ -82,6 +83,9 @@ func (s *Session) act(ctx context.Context, i int, env *lesson.Env, observer *evi
 			step.Exchanges = s.exchanges()
 			actions := append([]Action{}, step.Actions...)
 			actions[k].Done = err == nil
+			actions[k].Counted, actions[k].Reviews = a.Count, reviews
+			step.Conversions = append(step.Conversions[:len(step.Conversions):len(step.Conversions)], conversions...)
+			s.state.Fault = s.fault()
 			actions[k].Exchanges = nil
 			for n, x := range step.Exchanges {
 				if x.Seq > from && x.Actor == evidence.ByStep {

@@ -18,13 +18,14 @@ const shown = 200
 func (s *Session) follow(ctx context.Context, observer *evidence.Observer) {
 	ended := s.ended()
 	for {
-		moved, grown := observer.Changed(), s.log.Grown()
+		moved, grown, reviewed := observer.Changed(), s.log.Grown(), s.reviewed()
 		if s.look(observer) {
 			s.byHand(ctx, observer)
 		}
 		select {
 		case <-moved:
 		case <-grown:
+		case <-reviewed:
 		case <-ended: // nothing comes any more, until a reset
 			s.trouble(s.gone())
 			return
@@ -69,6 +70,7 @@ func (s *Session) look(observer *evidence.Observer) bool {
 	defer s.mu.Unlock()
 	s.state.Live, s.state.Trouble = live, trouble
 	s.state.Log = s.newest()
+	s.state.Conversions = s.conversions(max(0, s.reviews()-shown), shown)
 	s.exchanges() // what the log forgets is kept for the step
 	s.state.Undone = s.undone(live)
 	s.publish()
@@ -119,6 +121,9 @@ func (s *Session) byHand(ctx context.Context, observer *evidence.Observer) {
 	}
 	step := *now
 	step.Exchanges = s.exchanges()
+	if now.Phase == Ready {
+		step.Conversions = s.conversions(step.Reviewed, keptReviews)
+	}
 	e := s.evidence(&step, live)
 	switch {
 	case s.holds(&step, e, lesson.Done):

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/crdlab/crdlab/lab/cluster"
+	"github.com/crdlab/crdlab/lab/conversion"
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/rewrite"
@@ -48,6 +49,7 @@ type Session struct {
 	storage  storage.Reader
 	observer *evidence.Observer
 	stop     context.CancelFunc // ends the followers
+	webhook  *conversion.Server // nil where the track has none
 	followed sync.WaitGroup
 	state    State
 	prose    []*lesson.Prose
@@ -126,6 +128,9 @@ func (s *Session) begin(ctx context.Context) error {
 			return fmt.Errorf("prepare the cluster: %w", err)
 		}
 	}
+	if err := s.serveWebhook(ctx); err != nil {
+		return err
+	}
 	from, err := s.opts.Cluster.Storage()
 	if errors.Is(err, storage.ErrNoAccess) {
 		from = nil
@@ -162,14 +167,18 @@ func (s *Session) fresh(i int) *Step {
 	l := &s.opts.Track.Steps[i]
 	step := &Step{Lesson: l, Index: i, ID: l.ID, Title: s.opts.Track.StepTitle(i), Result: lesson.Skipped}
 	for _, a := range l.Actions {
-		step.Actions = append(step.Actions, Action{ID: a.ID, Kubectl: a.Kubectl(s.env())})
+		action := Action{ID: a.ID}
+		if a.Kubectl != nil {
+			action.Kubectl = a.Kubectl(s.env())
+		}
+		step.Actions = append(step.Actions, action)
 	}
 	return step
 }
 
 // env is what actions get; the lock is held.
 func (s *Session) env() *lesson.Env {
-	return &lesson.Env{Track: s.opts.Track, Cluster: s.opts.Cluster, Client: s.client, Storage: s.storage, Resource: s.state.Resource,
+	return &lesson.Env{Track: s.opts.Track, Cluster: s.opts.Cluster, Client: s.client, Storage: s.storage, Webhook: s.webhook, Resource: s.state.Resource,
 		Namespace: s.state.Namespace, Learner: s.state.Learner, Widgets: s.state.Widgets, Progress: s.progress, Gate: s.gate}
 }
 
@@ -179,6 +188,7 @@ func (s *Session) ready(i int, before *evidence.Observation) {
 	step.Phase, step.Before = Ready, before
 	s.state.Current = i
 	s.kept = []*kept{{seq: s.log.Seq()}}
+	step.Reviewed = s.reviews()
 	e := s.evidence(&step, before)
 	env := s.env()
 	for _, a := range step.Lesson.Actions {
@@ -204,7 +214,8 @@ func (s *Session) ready(i int, before *evidence.Observation) {
 
 // evidence is what a step may speak of, as of an observation; the lock is held.
 func (s *Session) evidence(step *Step, after *evidence.Observation) lesson.Evidence {
-	return lesson.Evidence{Before: step.Before, After: after, Exchanges: step.Exchanges, Rewrite: step.Rewrite, Verdict: step.Verdict,
+	return lesson.Evidence{Before: step.Before, After: after, Exchanges: step.Exchanges, Conversions: step.Conversions,
+		Calls: step.Calls(), Rewrite: step.Rewrite, Verdict: step.Verdict,
 		Resource: s.state.Resource, Namespace: s.state.Namespace, Widgets: s.state.Widgets, Named: s.opts.Track.Named}
 }
 
@@ -381,14 +392,17 @@ func (s *Session) progress(p rewrite.Progress) {
 	s.publish()
 }
 
-// Close ends the session. The cluster stays as it is, and with the caller.
-func (s *Session) Close(context.Context) error {
+// Close ends the session, and the track's webhook: the CRD is left so that nobody needs that. Else the cluster stays as it
+// is, and with the caller.
+func (s *Session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	closed := s.closed
 	s.closed = true
 	s.mu.Unlock()
-	if !closed {
-		s.unfollow()
+	if closed {
+		return nil
 	}
-	return nil
+	err := s.endWebhook(ctx)
+	s.unfollow()
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/crdlab/crdlab/lab/cluster"
+	"github.com/crdlab/crdlab/lab/conversion"
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/rewrite"
@@ -24,13 +25,18 @@ type State struct {
 	Steps   []*Step
 	Current int // index of the step at which the learner is
 
-	Live     *evidence.Observation // the newest observation
-	Log      []evidence.Exchange   // the newest exchanges of steps, probes and hands, oldest first; not the observer's reads
-	Doing    string                // what the session is busy with, for people; empty where it waits for the learner
-	Progress *rewrite.Progress     // of the rewrite that is going on
-	Paused   bool                  // it is held up
-	Undone   []string              // ids of earlier steps whose effect somebody has undone
-	Trouble  error                 // the cluster cannot be followed at the moment, and why; the session tries again
+	Live *evidence.Observation // the newest observation
+	Log  []evidence.Exchange   // the newest exchanges of steps, probes and hands, oldest first; not the observer's reads
+	// Conversions are the newest reviews that the track's webhook was sent, by whomever they were caused, oldest first.
+	Conversions []evidence.Conversion
+	Webhook     bool              // the lab serves a webhook for this track
+	Fault       conversion.Fault  // what is wrong with it; the zero Fault where all is well
+	Detached    bool              // at its end the lab has set the CRD's conversion to None, since its webhook ends with it
+	Doing       string            // what the session is busy with, for people; empty where it waits for the learner
+	Progress    *rewrite.Progress // of the rewrite that is going on
+	Paused      bool              // it is held up
+	Undone      []string          // ids of earlier steps whose effect somebody has undone
+	Trouble     error             // the cluster cannot be followed at the moment, and why; the session tries again
 	// Kubeconfig and KubectlFlags are for the learner's own kubectl.
 	Kubeconfig, KubectlFlags string
 }
@@ -70,6 +76,8 @@ type Step struct {
 	Actions      []Action
 	Checks       []Check
 	Exchanges    []evidence.Exchange
+	Reviewed     int // the place in the log of conversions at which it became the learner's turn
+	Conversions  []evidence.Conversion
 	Before       *evidence.Observation
 	After        *evidence.Observation
 	Observations []*evidence.Observation // "before", one after each action, "settled"
@@ -85,6 +93,8 @@ type Option struct{ ID, Text string }
 type Action struct {
 	ID        string
 	Exchanges []int // indexes into the step's Exchanges
+	Counted   bool  // how many reviews it caused is known
+	Reviews   int   // that number
 	Kubectl   []string
 	Done      bool
 }
@@ -98,3 +108,14 @@ type Check struct {
 
 // Right says that the learner's prediction came true.
 func (s *Step) Right() bool { return s.Given != "" && s.Given == s.Answer }
+
+// Calls are the reviews of the actions that count them.
+func (s *Step) Calls() map[string]int {
+	out := map[string]int{}
+	for _, a := range s.Actions {
+		if a.Counted {
+			out[a.ID] = a.Reviews
+		}
+	}
+	return out
+}

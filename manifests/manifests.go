@@ -18,6 +18,15 @@ var files embed.FS
 type Data struct {
 	Group string   // the API group of the learner
 	Extra []Object // objects beyond those that the lesson speaks of
+	// Webhook is where the CRD's conversion webhook is; nil where no lab serves one.
+	Webhook *Webhook
+}
+
+// Webhook is what a CRD has to say of a conversion webhook behind a Service.
+type Webhook struct {
+	CABundle              string // base64 of PEM
+	Namespace, Name, Path string
+	Port                  int32
 }
 
 // Object is one object of which only the name and a number matter.

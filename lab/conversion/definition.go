@@ -46,6 +46,19 @@ func (s *Server) Repoint(ctx context.Context, client *evidence.Client, resource 
 	return done, nil
 }
 
+// Switch switches a fault on, and tells the CRD where that, or the healing of the one before, is in its reference.
+func (s *Server) Switch(ctx context.Context, client *evidence.Client, resource storage.Resource, f Fault) error {
+	was := s.Fault()
+	if err := s.SetFault(f); err != nil {
+		return err
+	}
+	if !was.ChangesCRD && !f.ChangesCRD {
+		return nil
+	}
+	_, err := s.Repoint(ctx, client, resource)
+	return err
+}
+
 // replace merges a patch into spec.conversion of a CRD that points to a lab. The resourceVersion guards that it still does
 // so then; after a conflict it is looked at again.
 func replace(ctx context.Context, client *evidence.Client, resource storage.Resource, conversion map[string]any) (bool, error) {

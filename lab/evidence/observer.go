@@ -63,6 +63,8 @@ type Observer struct {
 	used   map[string]int64 // held key: when it was last changed or selected
 	names  chan selection
 
+	reading chan struct{} // of one: who has put something in reads objects, or keeps others from it
+
 	window  time.Time // when the counting of changes began last
 	changes int       // since then
 	stale   bool      // objects have changed in bulk, and their views were not read again yet
@@ -79,7 +81,7 @@ type selection struct{ namespace, name string }
 func Observe(ctx context.Context, client *Client, from storage.Reader, resource storage.Resource, pinned ...string) (*Observer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	o := &Observer{client: client.As(ByObserver).Unrecorded(), storage: from, resource: resource, pinned: pinned, cancel: cancel,
-		ended: make(chan struct{}), changed: make(chan struct{}), names: make(chan selection, 16), asked: make(chan chan struct{})}
+		ended: make(chan struct{}), changed: make(chan struct{}), names: make(chan selection, 16), asked: make(chan chan struct{}), reading: make(chan struct{}, 1)}
 	load, run := o.load, o.run
 	if from == nil {
 		load, run = o.loadFromAPI, o.poll
@@ -461,6 +463,11 @@ const readers = 4
 
 // readViews reads the views of objects at every version in spec.versions.
 func (o *Observer) readViews(ctx context.Context, keys []string) (bool, error) {
+	release, err := o.Hold(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer release()
 	next := make([]*Object, len(keys))
 	errs := make([]error, len(keys))
 	var wg sync.WaitGroup

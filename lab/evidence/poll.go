@@ -124,6 +124,11 @@ func (o *Observer) servedVersion() string {
 }
 
 func (o *Observer) list(ctx context.Context, version string) error {
+	release, err := o.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	r, err := o.client.Get(ctx, CollectionPath(o.resource, version, ""), url.Values{"limit": {strconv.Itoa(MaxObjects)}})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ package lesson
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +12,10 @@ import (
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"github.com/crdlab/crdlab/lab/cluster"
+	"github.com/crdlab/crdlab/lab/conversion"
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/rewrite"
 	"github.com/crdlab/crdlab/lab/storage"
@@ -29,7 +33,9 @@ type Track struct {
 	Minutes  int      // about how long it takes a person
 	Steps    []Step
 	Wrong    []Diagnosis // wrong states that people get into at any step; their prose is the track's own
-	Prose    fs.FS       // one Markdown file a step and locale: STEP.LOCALE.md; the track's own is track.LOCALE.md
+	// Mappings are those of the conversion webhook that the lab serves for this track; none: it has no webhook.
+	Mappings []conversion.Mapping
+	Prose    fs.FS // one Markdown file a step and locale: STEP.LOCALE.md; the track's own is track.LOCALE.md
 	// Subject is the object to be shown where a step names no other; Named are all of which the lesson speaks, and which
 	// are therefore always observed whole.
 	Subject string
@@ -70,11 +76,15 @@ type Action struct {
 	ID string
 	// Do acts through Env's recorded client.
 	Do func(context.Context, *Env) error
-	// Kubectl are shell commands that do the same, to be run one after the other.
+	// Kubectl are shell commands that do the same, to be run one after the other. Nil: it is nothing that a client of the API
+	// server could do, such as a fault of the webhook.
 	Kubectl func(*Env) []string
 	// Change says in a few lines, each beginning with + - or ~, what the action changes; for the screen. May be nil.
 	Change func(*Env) []string
 	Expect Expect
+	// Count the conversions that the action causes: the observer holds still, and it is waited until the webhook is no longer
+	// asked, before the action and after it.
+	Count bool
 }
 
 // Expect says how the server is to answer an action.
@@ -83,6 +93,7 @@ type Expect struct {
 	Status  int    // its status; 0: any of 400 and more
 	Reason  string // its reason; empty: any
 	Field   string // the field of one of its causes; empty: any
+	Any     bool   // whatever the answer is: the step shows it, and its checks judge
 }
 
 // Accepted is for an action whose every request the server is to take.
@@ -91,7 +102,7 @@ var Accepted = Expect{}
 // Met says how the exchanges of an action compare to what was expected; nil where they meet it.
 func (e Expect) Met(xs []evidence.Exchange) error {
 	own := ownExchanges(xs)
-	if len(own) == 0 {
+	if len(own) == 0 || e.Any {
 		return nil // an action may have had nothing left to do
 	}
 	if !e.Refused {
@@ -138,6 +149,7 @@ type Env struct {
 	// Progress is told how a long action goes, and Gate holds one up while the learner pauses it. Never nil.
 	Progress func(rewrite.Progress)
 	Gate     func(context.Context) error
+	Webhook  *conversion.Server // nil where the track has none
 	// Rewrite and Verdict keep what an action found, for the evidence of its step.
 	Rewrite *rewrite.Result
 	Verdict *verdict.Verdict
@@ -145,7 +157,22 @@ type Env struct {
 
 // Manifest is what the track's manifests are filled in with.
 func (e *Env) Manifest() manifests.Data {
-	return manifests.Data{Group: e.Resource.Group, Extra: manifests.Extra(MinWidgets, e.Widgets)}
+	d := manifests.Data{Group: e.Resource.Group, Extra: manifests.Extra(MinWidgets, e.Widgets)}
+	if e.Webhook != nil {
+		d.Webhook = manifestWebhook(e.Webhook.ClientConfig())
+	}
+	return d
+}
+
+func manifestWebhook(c *apiextensionsv1.WebhookClientConfig) *manifests.Webhook {
+	w := &manifests.Webhook{CABundle: base64.StdEncoding.EncodeToString(c.CABundle), Namespace: c.Service.Namespace, Name: c.Service.Name}
+	if c.Service.Path != nil {
+		w.Path = *c.Service.Path
+	}
+	if c.Service.Port != nil {
+		w.Port = *c.Service.Port
+	}
+	return w
 }
 
 // Probe is the client for requests that are not part of the step.
@@ -163,12 +190,17 @@ func (e *Env) Path(version, name string) string {
 type Evidence struct {
 	Before, After *evidence.Observation
 	Exchanges     []evidence.Exchange // of the step's actions and by hand; not the lab's own reads
-	Verdict       *verdict.Verdict
-	Rewrite       *rewrite.Result
-	Resource      storage.Resource
-	Namespace     string
-	Widgets       int
-	Named         []string // the objects of which the lesson speaks; an observation always holds them
+	// Conversions are the reviews that the webhook was sent: because of the step's actions, or, where it was done by hand, since
+	// the step began. The last ones, where they are many.
+	Conversions []evidence.Conversion
+	// Calls counts the reviews of each action that counts them.
+	Calls     map[string]int
+	Verdict   *verdict.Verdict
+	Rewrite   *rewrite.Result
+	Resource  storage.Resource
+	Namespace string
+	Widgets   int
+	Named     []string // the objects of which the lesson speaks; an observation always holds them
 }
 
 // CheckKind says what a check is for.

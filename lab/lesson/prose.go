@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"slices"
 	"strings"
 	"text/template"
@@ -196,3 +197,49 @@ func (t *Track) StepTitle(i int) string {
 	}
 	return title
 }
+
+// Reviews tells how many conversions an action caused; of an action by hand that is not known.
+func (e Evidence) Reviews(action string) string {
+	n, counted := e.Calls[action]
+	switch {
+	case !counted:
+		return "an uncounted number of reviews"
+	case n == 1:
+		return "1 review"
+	}
+	return fmt.Sprint(n, " reviews")
+}
+
+// IsDryRun is for Find: {{with .Find .IsDryRun}}.
+func (e Evidence) IsDryRun() func(evidence.Exchange) bool {
+	return func(x evidence.Exchange) bool { return x.DryRun() }
+}
+
+// IsApply is for Find: a server-side apply of an object, not of the CRD.
+func (e Evidence) IsApply() func(evidence.Exchange) bool {
+	return func(x evidence.Exchange) bool {
+		return x.ContentType == evidence.ApplyPatch && !x.To(evidence.DefinitionPath(e.Resource))
+	}
+}
+
+// ReviewsTo counts the conversions of the step to a version, as far as they are kept.
+func (e Evidence) ReviewsTo(version string) int {
+	n := 0
+	for _, c := range e.Conversions {
+		if c.DesiredAPIVersion == e.Resource.Group+"/"+version {
+			n++
+		}
+	}
+	return n
+}
+
+// IsList is for Find: a list of objects.
+func (e Evidence) IsList() func(evidence.Exchange) bool {
+	return func(x evidence.Exchange) bool {
+		path, _, _ := strings.Cut(x.Path, "?")
+		return x.Method == http.MethodGet && strings.HasPrefix(path, "/apis/"+e.Resource.Group+"/") && strings.HasSuffix(path, "/"+e.Resource.Plural)
+	}
+}
+
+// StoredVersion is the version of an object's bytes, after the step; empty where it is not known.
+func (e Evidence) StoredVersion(object string) string { return e.After.Object(object).StoredVersion() }

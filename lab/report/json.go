@@ -44,19 +44,20 @@ type Cluster struct {
 
 // Step is one step of a run: what it asked of the server and what was seen.
 type Step struct {
-	ID           string          `json:"id"`
-	Title        string          `json:"title"`
-	Result       lesson.Result   `json:"result"`          // passed or failed; skipped where it was not applied
-	Error        string          `json:"error,omitempty"` // an action failed in a way that the lesson does not want
-	DurationMS   float64         `json:"durationMs"`
-	Actions      []Action        `json:"actions"`
-	Exchanges    []Exchange      `json:"exchanges"`
-	Conversions  []struct{}      `json:"conversions"` // by a webhook; no track of this release has one
-	Observations []Observation   `json:"observations"`
-	Prediction   *Prediction     `json:"prediction,omitempty"`
-	Checks       []Check         `json:"checks"`
-	Rewrite      *rewrite.Result `json:"rewrite,omitempty"`
-	Verdict      *VerdictBody    `json:"verdict,omitempty"`
+	ID         string        `json:"id"`
+	Title      string        `json:"title"`
+	Result     lesson.Result `json:"result"`          // passed or failed; skipped where it was not applied
+	Error      string        `json:"error,omitempty"` // an action failed in a way that the lesson does not want
+	DurationMS float64       `json:"durationMs"`
+	Actions    []Action      `json:"actions"`
+	Exchanges  []Exchange    `json:"exchanges"`
+	// Conversions are the reviews that the track's webhook was sent because of the step; the last ones, where they are many.
+	Conversions  []evidence.Conversion `json:"conversions"`
+	Observations []Observation         `json:"observations"`
+	Prediction   *Prediction           `json:"prediction,omitempty"`
+	Checks       []Check               `json:"checks"`
+	Rewrite      *rewrite.Result       `json:"rewrite,omitempty"`
+	Verdict      *VerdictBody          `json:"verdict,omitempty"`
 }
 
 // Action is one action of a step.
@@ -64,6 +65,8 @@ type Action struct {
 	ID        string   `json:"id"`
 	Exchanges []int    `json:"exchanges"` // indexes into the step's exchanges
 	Kubectl   []string `json:"kubectl"`   // shell commands that do the same
+	// Reviews is how many conversions it caused; it is there where they were counted.
+	Reviews *int `json:"reviews,omitempty"`
 }
 
 // Exchange is an evidence.Exchange whose lists are always there.
@@ -197,13 +200,17 @@ func newStep(s *lab.Step) Step {
 		Result:       stepResult(s),
 		DurationMS:   milliseconds(s.Took),
 		Exchanges:    each(s.Exchanges, newExchange),
-		Conversions:  []struct{}{},
+		Conversions:  list(s.Conversions),
 		Observations: each(s.Observations, newObservation),
 		Prediction:   newPrediction(s),
 		Rewrite:      s.Rewrite,
 		Verdict:      newVerdictBody(s.Verdict),
 		Actions: each(s.Actions, func(a lab.Action) Action {
-			return Action{ID: a.ID, Exchanges: list(a.Exchanges), Kubectl: list(a.Kubectl)}
+			out := Action{ID: a.ID, Exchanges: list(a.Exchanges), Kubectl: list(a.Kubectl)}
+			if a.Counted {
+				out.Reviews = &a.Reviews
+			}
+			return out
 		}),
 		Checks: each(s.Checks, func(c lab.Check) Check {
 			return Check{ID: c.ID, Result: c.Result, Want: c.Want, Got: c.Got, Reason: c.Reason}

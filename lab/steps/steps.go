@@ -7,11 +7,12 @@ import (
 
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/steps/migrate"
+	"github.com/crdlab/crdlab/lab/steps/webhook"
 )
 
 // Tracks returns all tracks, in the order in which they are offered.
 func Tracks() []*lesson.Track {
-	return []*lesson.Track{migrate.Track()}
+	return []*lesson.Track{migrate.Track(), webhook.Track()}
 }
 
 // Find returns a track by its id; the error names those that there are.

@@ -212,3 +212,56 @@ func OrNobody(managers []string) string {
 	}
 	return strings.Join(managers, ", ")
 }
+
+// ManagersAt names the objects and managers whose entries are at an apiVersion.
+func ManagersAt(o *evidence.Observation, apiVersion string) []string {
+	var out []string
+	if o == nil {
+		return nil
+	}
+	for _, x := range o.Objects {
+		for _, m := range x.Managers {
+			if m.APIVersion == apiVersion {
+				out = append(out, x.Name+": "+m.Manager)
+			}
+		}
+	}
+	return out
+}
+
+// Owns says whether a manager owns a field of spec.
+func Owns(o *evidence.Object, manager, field string) bool {
+	if o == nil {
+		return false
+	}
+	for _, m := range o.Managers {
+		var fields map[string]map[string]any
+		if json.Unmarshal(m.Fields, &fields) != nil {
+			continue
+		}
+		if _, there := fields["f:spec"]["f:"+field]; there && m.Manager == manager {
+			return true
+		}
+	}
+	return false
+}
+
+// Owners says who owns a field of spec.
+func Owners(o *evidence.Object, field string) string {
+	if o != nil {
+		for _, m := range o.Managers {
+			if Owns(o, m.Manager, field) {
+				return m.Manager + " owns it"
+			}
+		}
+	}
+	return "nobody owns it"
+}
+
+// Holds makes an Outcome of a condition, of what was wanted, and of what was seen instead where it does not hold.
+func Holds(ok bool, want, otherwise string) lesson.Outcome {
+	if ok {
+		return lesson.Holds(true, want, want)
+	}
+	return lesson.Holds(false, want, otherwise)
+}

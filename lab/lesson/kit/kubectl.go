@@ -56,3 +56,21 @@ func Then(parts ...Commands) Commands {
 func Lines(l ...string) Commands {
 	return func(*lesson.Env) []string { return l }
 }
+
+// RelabelCommands make a JSON patch of each object's own entries with a Go template, and send it.
+func RelabelCommands(env *lesson.Env) []string {
+	versions := env.Track.Versions
+	from, to := env.Resource.Group+"/"+versions[0], env.Resource.Group+"/"+versions[len(versions)-1]
+	template := `[{{$c := ""}}{{range $i, $m := .metadata.managedFields}}{{if eq $m.apiVersion "` + from + `"}}{{$c}}` +
+		`{"op":"replace","path":"/metadata/managedFields/{{$i}}/apiVersion","value":"` + to + `"}{{$c = ","}}{{end}}{{end}}]`
+	return Kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do
+  patch=$(kubectl get NEW $w --show-managed-fields -o go-template='` + template + `')
+  kubectl patch NEW $w --type=json -p "$patch"
+done`)(env)
+}
+
+// TrimCommands declare the newest version as all of storedVersions, unless the CRD has changed meanwhile.
+func TrimCommands(env *lesson.Env) []string {
+	return Kubectl(`rv=$(kubectl get crd CRD -o jsonpath='{.metadata.resourceVersion}')` + "\n" +
+		`kubectl patch crd CRD --subresource=status --type=json -p '[{"op":"test","path":"/metadata/resourceVersion","value":"'$rv'"},{"op":"replace","path":"/status/storedVersions","value":["NEWVERSION"]}]'`)(env)
+}

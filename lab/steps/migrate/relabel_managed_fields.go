@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -34,7 +33,7 @@ func relabelManagedFields() lesson.Step {
 				env.Rewrite, err = kit.Rewriter(env).Relabel(ctx, []string{oldVersion}, newVersion)
 				return err
 			},
-			Kubectl: relabelCommands,
+			Kubectl: kit.RelabelCommands,
 			Change:  kit.Lines("- metadata.managedFields[*].apiVersion  v1alpha1", "+ metadata.managedFields[*].apiVersion  v1beta1"),
 		}, {
 			ID:      "team-after",
@@ -63,7 +62,7 @@ func relabelManagedFields() lesson.Step {
 				return lesson.Holds(xs[0].Status >= 500, want, kit.Answer(xs[0]))
 			}},
 			{ID: "labels", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				if left := managersAt(e.After, e.Resource.Group+"/"+oldVersion); len(left) > 0 {
+				if left := kit.ManagersAt(e.After, e.Resource.Group+"/"+oldVersion); len(left) > 0 {
 					return lesson.Holds(false, "no entry names "+oldVersion, strings.Join(left, ", "))
 				}
 				return lesson.Holds(len(e.After.Objects) > 0, "no entry names "+oldVersion, "no entry names "+oldVersion)
@@ -77,7 +76,7 @@ func relabelManagedFields() lesson.Step {
 				return lesson.Holds(last.Status == http.StatusOK, "the team's second apply is accepted", kit.Answer(last))
 			}},
 			{ID: "owner", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				return lesson.Holds(owns(e.After.Object(charlie), team, "tier"), team+" owns spec.tier of "+charlie, owners(e.After.Object(charlie), "tier"))
+				return lesson.Holds(kit.Owns(e.After.Object(charlie), team, "tier"), team+" owns spec.tier of "+charlie, kit.Owners(e.After.Object(charlie), "tier"))
 			}},
 			{ID: "managers", Kind: lesson.Invariant, Eval: kit.SameManagers(func(v string) string {
 				return strings.Replace(v, "/"+oldVersion, "/"+newVersion, 1)
@@ -89,72 +88,17 @@ func relabelManagedFields() lesson.Step {
 				return was != nil && is != nil && len(is.Managers) == 0 && len(was.Managers) > 0
 			}},
 			{ID: "some-left", Seen: func(e lesson.Evidence) bool {
-				n := len(managersAt(e.After, e.Resource.Group+"/"+oldVersion))
-				return n > 0 && n < len(managersAt(e.Before, e.Resource.Group+"/"+oldVersion))
+				n := len(kit.ManagersAt(e.After, e.Resource.Group+"/"+oldVersion))
+				return n > 0 && n < len(kit.ManagersAt(e.Before, e.Resource.Group+"/"+oldVersion))
 			}},
 			{ID: "no-before", Seen: func(e lesson.Evidence) bool {
 				xs := teamApplies(e)
-				relabelled := len(managersAt(e.After, e.Resource.Group+"/"+oldVersion)) == 0
+				relabelled := len(kit.ManagersAt(e.After, e.Resource.Group+"/"+oldVersion)) == 0
 				return len(xs) > 0 && !xs[0].Refused() || len(xs) == 0 && relabelled && e.After.CRD != nil
 			}},
 		},
 		Lasts: func(o *evidence.Observation) bool {
-			return o.CRD != nil && len(managersAt(o, strings.TrimPrefix(o.CRD.Name, "widgets.")+"/"+oldVersion)) == 0
+			return o.CRD != nil && len(kit.ManagersAt(o, strings.TrimPrefix(o.CRD.Name, "widgets.")+"/"+oldVersion)) == 0
 		},
 	}
-}
-
-// relabelCommands make a JSON patch of each object's own entries with a Go template, and send it.
-func relabelCommands(env *lesson.Env) []string {
-	from, to := env.Resource.Group+"/"+oldVersion, env.Resource.Group+"/"+newVersion
-	template := `[{{$c := ""}}{{range $i, $m := .metadata.managedFields}}{{if eq $m.apiVersion "` + from + `"}}{{$c}}` +
-		`{"op":"replace","path":"/metadata/managedFields/{{$i}}/apiVersion","value":"` + to + `"}{{$c = ","}}{{end}}{{end}}]`
-	return kit.Kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do
-  patch=$(kubectl get NEW $w --show-managed-fields -o go-template='` + template + `')
-  kubectl patch NEW $w --type=json -p "$patch"
-done`)(env)
-}
-
-// managersAt names the objects and managers whose entries are at an apiVersion.
-func managersAt(o *evidence.Observation, apiVersion string) []string {
-	var out []string
-	if o == nil {
-		return nil
-	}
-	for _, x := range o.Objects {
-		for _, m := range x.Managers {
-			if m.APIVersion == apiVersion {
-				out = append(out, x.Name+": "+m.Manager)
-			}
-		}
-	}
-	return out
-}
-
-// owns says whether a manager owns a field of spec.
-func owns(o *evidence.Object, manager, field string) bool {
-	if o == nil {
-		return false
-	}
-	for _, m := range o.Managers {
-		var fields map[string]map[string]any
-		if json.Unmarshal(m.Fields, &fields) != nil {
-			continue
-		}
-		if _, there := fields["f:spec"]["f:"+field]; there && m.Manager == manager {
-			return true
-		}
-	}
-	return false
-}
-
-func owners(o *evidence.Object, field string) string {
-	if o != nil {
-		for _, m := range o.Managers {
-			if owns(o, m.Manager, field) {
-				return m.Manager + " owns it"
-			}
-		}
-	}
-	return "nobody owns it"
 }

@@ -50,7 +50,7 @@ func trimStoredVersions() lesson.Step {
 				}
 				return rewrite.Trim(ctx, env.Client, env.Resource, []string{newVersion}, guard)
 			},
-			Kubectl: kit.Kubectl(`rv=$(kubectl get crd CRD -o jsonpath='{.metadata.resourceVersion}')` + "\n" + `kubectl patch crd CRD --subresource=status --type=json -p '[{"op":"test","path":"/metadata/resourceVersion","value":"'$rv'"},{"op":"replace","path":"/status/storedVersions","value":["` + newVersion + `"]}]'`),
+			Kubectl: kit.TrimCommands,
 			Change:  kit.Lines("- status.storedVersions  v1alpha1"),
 		}},
 		Predict: &lesson.Prediction{

@@ -1,0 +1,87 @@
+// Package webhook is the track of a migration that a conversion webhook carries: a field has another name in the new
+// version. The webhook is the lab's own, and is broken on purpose on the way. One file a step, its prose beside it.
+package webhook
+
+import (
+	"embed"
+
+	"github.com/crdlab/crdlab/lab/conversion"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+// The versions of the CRD, and what each calls the one field whose name changes. What the run says of them is read from the
+// server; these are the names that the steps ask for.
+const (
+	oldVersion = "v1alpha1"
+	newVersion = "v1beta1"
+	oldField   = "label"
+	newField   = "displayName"
+)
+
+// The objects that the lesson speaks of.
+const (
+	alpha   = "alpha"   // the one that is watched, and is written first
+	bravo   = "bravo"   // nothing special
+	charlie = "charlie" // made by server-side apply of the team
+	delta   = "delta"   // stays at the old version until the rewrite
+	echo    = "echo"    // is written while the webhook adds a field
+	foxtrot = "foxtrot" // made after the storage switch
+	golf    = "golf"    // made and deleted, to count conversions; through the storage version
+	hotel   = "hotel"   // the same, through the other version
+	india   = "india"   // made while the webhook is down
+)
+
+var named = []string{alpha, bravo, charlie, delta, echo, foxtrot}
+
+const team = "team"
+
+// mappings are how the webhook converts: both ways, nothing is lost.
+var mappings = []conversion.Mapping{
+	{From: oldVersion, To: newVersion, Do: []conversion.Operation{conversion.Rename("spec."+oldField, newField)}},
+	{From: newVersion, To: oldVersion, Do: []conversion.Operation{conversion.Rename("spec."+newField, oldField)}},
+}
+
+//go:embed *.md
+var prose embed.FS
+
+// Track is the lesson.
+func Track() *lesson.Track {
+	return &lesson.Track{
+		ID:       "webhook",
+		Group:    lesson.Webhook,
+		Strategy: "Webhook",
+		Versions: []string{oldVersion, newVersion},
+		Plural:   "widgets",
+		Minutes:  30,
+		Subject:  alpha,
+		Named:    named,
+		Mappings: mappings,
+		Wrong: []lesson.Diagnosis{
+			{ID: "crd-gone", Seen: func(e lesson.Evidence) bool {
+				return e.Before.CRD != nil && (e.After.CRD == nil || e.After.CRD.Terminating)
+			}},
+			{ID: "removed-early", Seen: func(e lesson.Evidence) bool {
+				return e.After.CRD != nil && e.After.Version(oldVersion) == nil && e.StoredAt(oldVersion) > 0
+			}},
+			{ID: "none-early", Seen: func(e lesson.Evidence) bool {
+				return e.Before.CRD != nil && e.Before.CRD.Strategy == "Webhook" && e.After.CRD != nil && e.After.CRD.Strategy == "None" &&
+					e.After.Version(oldVersion) != nil
+			}},
+		},
+		Prose: prose,
+		Steps: []lesson.Step{
+			create(),
+			serveBoth(),
+			oneObjectTwoViews(),
+			pruneAfterConvert(),
+			switchStorage(),
+			updateOne(),
+			stopServing(),
+			outage(),
+			rewriteObjects(),
+			attemptRemoval(),
+			cleanUp(),
+			verify(),
+		},
+	}
+}
