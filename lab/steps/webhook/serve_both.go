@@ -45,7 +45,7 @@ func serveBoth() lesson.Step {
 				return lesson.Expected("served, not storage", kit.Flags(e, newVersion))
 			}},
 			{ID: "renamed", Kind: lesson.Done, Eval: sameValue},
-			{ID: "reviewed", Kind: lesson.Done, Eval: reviewed(newVersion)},
+			{ID: "reviewed", Kind: lesson.Done, Eval: all("alpha was read, and reviewed", answered(http.MethodGet, newVersion, alpha, 2), reviewed(newVersion))},
 			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: kit.BytesUnchanged},
 			{ID: "record", Kind: lesson.Invariant, Eval: kit.Record(oldVersion)},
 		},
