@@ -34,6 +34,9 @@ type Options struct {
 	Cluster cluster.Cluster
 	Widgets int // how many objects the track begins with; MinWidgets where 0
 	Learner string
+	// Outlives: the cluster goes on when this process ends, however it does. Then a process of its own sees to it that the CRD
+	// does not depend on a webhook that is gone; the program's main must know conversion.GuardCommand.
+	Outlives bool
 }
 
 // Session is one learner's run of a track. Its methods may be called from several goroutines; one Apply, GoTo or Reset
@@ -50,6 +53,7 @@ type Session struct {
 	observer *evidence.Observer
 	stop     context.CancelFunc // ends the followers
 	webhook  *conversion.Server // nil where the track has none
+	guard    *conversion.Guard  // nil where nobody could suffer from a webhook that is gone
 	followed sync.WaitGroup
 	state    State
 	prose    []*lesson.Prose

@@ -44,7 +44,12 @@ func (s *Session) serveWebhook(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("serve the conversion webhook: %w", err), listener.Close())
 	}
 	s.webhook, s.state.Webhook = server, true
-	return nil
+	if !s.opts.Outlives {
+		return nil
+	}
+	path, _ := s.opts.Cluster.Kubeconfig()
+	s.guard, err = conversion.StandGuard(server, path, s.state.Resource)
+	return err
 }
 
 // endWebhook puts the CRD right, so that nobody needs the webhook, and ends it.
@@ -67,6 +72,9 @@ func (s *Session) endWebhook(ctx context.Context) error {
 	}
 	if err != nil {
 		err = fmt.Errorf("%w; the webhook has ended, so reads of %s fail now: crdlab reset removes it", err, s.state.Resource)
+	}
+	if s.guard != nil {
+		err = errors.Join(err, s.guard.Release())
 	}
 	return errors.Join(err, s.webhook.Close())
 }

@@ -34,7 +34,7 @@ func (a *app) lab(ctx context.Context) (err error) {
 			if err != nil {
 				return nil, err
 			}
-			return lab.Open(ctx, lab.Options{Track: track, Cluster: server.running(), Widgets: a.widgets})
+			return lab.Open(ctx, lab.Options{Track: track, Cluster: server.running(), Widgets: a.widgets, Outlives: a.place.outlives()})
 		},
 		Report: writeReport,
 	}

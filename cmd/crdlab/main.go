@@ -13,6 +13,7 @@ import (
 	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/cluster/embedded/quiet"
 	"github.com/crdlab/crdlab/lab/cluster/kind"
+	"github.com/crdlab/crdlab/lab/conversion"
 )
 
 func main() {
@@ -21,6 +22,9 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == kind.ChildCommand {
 		os.Exit(kind.ChildMain(os.Args[2:], os.Stdin, os.Stdout))
+	}
+	if len(os.Args) > 1 && os.Args[1] == conversion.GuardCommand {
+		os.Exit(conversion.GuardMain(os.Stdin))
 	}
 	os.Exit(program())
 }
