@@ -185,6 +185,9 @@ func (s *Server) Conversion() *apiextensionsv1.CustomResourceConversion {
 // Fault is the one that is switched on; the zero Fault where all is well.
 func (s *Server) Fault() Fault { return s.now().Fault }
 
+// Waiting is how many answers a fault holds back.
+func (s *Server) Waiting() int { return int(s.waiting.Load()) }
+
 // SetFault switches a fault on, in place of the one before; the zero Fault heals. When it returns, the next request meets
 // the new state: connections that began otherwise have ended, and answers that hung go on. A fault that ChangesCRD, and the
 // healing of one, wants a Repoint as well.
