@@ -97,6 +97,7 @@ func TestEveryFaultShowsAtTheOtherVersionAndIsHealedAtOnce(t *testing.T) {
 			if fault.ChangesCRD {
 				f.repoint()
 				f.Until("the server has the reference", func() bool { return f.Get("v1beta1", "one").Status == http.StatusOK })
+				f.settle("one")
 			}
 			o := f.object("v1beta1", "one")
 			if field(o, "spec", "displayName") != "hello" || field(o, "metadata", "labels", AddedName) != "-" {
