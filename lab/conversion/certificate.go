@@ -81,8 +81,10 @@ func (a *authority) issue(names []string, change ...func(*x509.Certificate)) (*t
 	return &tls.Certificate{Certificate: chain, PrivateKey: key}, nil
 }
 
-func (a *authority) pem() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
+func (a *authority) pem() []byte { return encodePEM(a.certificate.Raw) }
+
+func encodePEM(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 func template(name string) *x509.Certificate {

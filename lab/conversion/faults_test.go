@@ -97,6 +97,7 @@ func TestEveryFaultShowsAtTheOtherVersionAndIsHealedAtOnce(t *testing.T) {
 			if fault.ChangesCRD {
 				f.repoint()
 				f.Until("the server has the reference", func() bool { return f.Get("v1beta1", "one").Status == http.StatusOK })
+				f.settle("one")
 			}
 			o := f.object("v1beta1", "one")
 			if field(o, "spec", "displayName") != "hello" || field(o, "metadata", "labels", AddedName) != "-" {
@@ -160,7 +161,7 @@ func TestFailedOneFailsForThatObjectOnly(t *testing.T) {
 func (f *fixture) getting(name string) <-chan *evidence.Response {
 	f.Helper()
 	out := make(chan *evidence.Response, 1)
-	waiting := f.webhook.waiting.Load()
+	waiting := f.webhook.Waiting()
 	go func() {
 		resp, err := f.Client.Unrecorded().Get(context.WithoutCancel(f.Context()), f.Path("v1beta1", name), nil)
 		if err != nil {
@@ -168,7 +169,7 @@ func (f *fixture) getting(name string) <-chan *evidence.Response {
 		}
 		out <- resp
 	}()
-	f.Until("the webhook waits", func() bool { return f.webhook.waiting.Load() > waiting })
+	f.Until("the webhook waits", func() bool { return f.webhook.Waiting() > waiting })
 	return out
 }
 
@@ -195,7 +196,7 @@ func TestAnAnswerThatWaitsDoesNotHoldUpClose(t *testing.T) {
 		if resp := <-got; resp == nil || resp.Status != http.StatusInternalServerError {
 			t.Errorf("%s: after the webhook closed: %+v", id, resp)
 		}
-		if n := f.webhook.waiting.Load(); n != 0 {
+		if n := f.webhook.Waiting(); n != 0 {
 			t.Errorf("%s: %d answers are still waited for", id, n)
 		}
 	}

@@ -113,31 +113,39 @@ var (
 // client goes away or the server closes.
 func (s *Server) await(ctx context.Context, w http.ResponseWriter) (behaviour, error) {
 	began := time.Now()
-	s.waiting.Add(1)
-	defer s.waiting.Add(-1)
 	for {
 		fault, changed := s.watch()
 		if fault.waits == nil {
 			return fault, nil
 		}
-		// The time to read a request is over, and must not end the waiting; recorders in tests have no deadlines.
-		deadlines := http.NewResponseController(w)
-		_ = deadlines.SetReadDeadline(time.Time{})
-		var over <-chan time.Time
-		if delay, ends := fault.waits(fault.Fault); ends {
-			timer := time.NewTimer(delay - time.Since(began))
-			defer timer.Stop()
-			over = timer.C
+		// The time to read a request is over, and must not end the waiting. A recorder in a test has no deadline.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		over, err := s.hold(ctx, fault, changed, began)
+		if over || err != nil {
+			return fault, err
 		}
-		select {
-		case <-over:
-			return fault, nil
-		case <-changed:
-		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errClosing) {
-				return fault, errClosing
-			}
-			return fault, errGone
+	}
+}
+
+// hold waits until a fault's delay is over, or something else ends it.
+func (s *Server) hold(ctx context.Context, fault behaviour, changed <-chan struct{}, began time.Time) (over bool, err error) {
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
+	var delay <-chan time.Time
+	if d, ends := fault.waits(fault.Fault); ends {
+		timer := time.NewTimer(d - time.Since(began))
+		defer timer.Stop()
+		delay = timer.C
+	}
+	select {
+	case <-delay:
+		return true, nil
+	case <-changed:
+		return false, nil
+	case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), errClosing) {
+			return false, errClosing
 		}
+		return false, errGone
 	}
 }

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -39,13 +40,23 @@ func newFixture(t testing.TB) *fixture {
 	f.Must(err)
 	f.webhook, err = Serve(t.Context(), listener, Options{Groups: []string{f.Resource.Group}, Mappings: widgetMappings})
 	f.Must(err)
-	t.Cleanup(func() {
-		if err := f.webhook.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(f.remove)
 	f.attach()
 	return f
+}
+
+// remove leaves no CRD behind whose caches would ask for a webhook that is gone.
+func (f *fixture) remove() {
+	ctx := context.WithoutCancel(f.Context())
+	if _, err := Detach(ctx, f.Client, f.Resource); err != nil {
+		f.Error(err)
+	}
+	if _, err := f.Client.Delete(ctx, evidence.DefinitionPath(f.Resource)); err != nil {
+		f.Error(err)
+	}
+	if err := f.webhook.Close(); err != nil {
+		f.Error(err)
+	}
 }
 
 // attach makes the CRD use the webhook, and waits until the server does.
@@ -58,6 +69,39 @@ func (f *fixture) attach() {
 	f.Until("the webhook is asked", func() bool {
 		return f.Get("v1beta1", "attached").Status == http.StatusOK && f.webhook.Log().Seq() > 0
 	})
+	f.settle("attached")
+}
+
+// Create creates a widget, and waits until the server's caches have it: they ask the webhook for it as well.
+func (f *fixture) Create(version, name, spec string) {
+	f.Helper()
+	body := fmt.Sprintf(`{"apiVersion":"%s/%s","kind":"Widget","metadata":{"name":"%s"},"spec":%s}`, f.Resource.Group, version, name, spec)
+	f.Until(name+" is created", func() bool {
+		resp, err := f.Client.Unrecorded().Create(f.Context(), f.Path(version, ""), "", []byte(body))
+		f.Must(err)
+		if replaced(resp) {
+			return false
+		}
+		f.Must(resp.Err())
+		return true
+	})
+	f.settle(name)
+}
+
+// replaced says that a request came to the handler that a change of the CRD has just put out of service. The server is
+// well, and so is the webhook.
+func replaced(resp *evidence.Response) bool {
+	return resp.Status == http.StatusServiceUnavailable && holds(resp.Message, "apiserver is shutting down")
+}
+
+func (f *fixture) settle(name string) {
+	f.Helper()
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		f.Until("the cache has "+name, func() bool {
+			all := f.Get(version, "")
+			return all.Status == http.StatusOK && holds(string(all.Body), `"name":"`+name+`"`)
+		})
+	}
 }
 
 // repoint gives the CRD the reference of now.

@@ -99,6 +99,7 @@ func Serve(ctx context.Context, l *cluster.WebhookListener, o Options) (*Server,
 		defer close(s.served)
 		_ = s.http.Serve(encrypted)
 	}()
+	// The caller's context may live on for long: once closed, it is to forget this server.
 	unbind := context.AfterFunc(ctx, func() { _ = s.Close() })
 	context.AfterFunc(s.life, func() { unbind() })
 	return s, nil
@@ -185,6 +186,9 @@ func (s *Server) Conversion() *apiextensionsv1.CustomResourceConversion {
 // Fault is the one that is switched on; the zero Fault where all is well.
 func (s *Server) Fault() Fault { return s.now().Fault }
 
+// Waiting is how many answers a fault holds back.
+func (s *Server) Waiting() int { return int(s.waiting.Load()) }
+
 // SetFault switches a fault on, in place of the one before; the zero Fault heals. When it returns, the next request meets
 // the new state: connections that began otherwise have ended, and answers that hung go on. A fault that ChangesCRD, and the
 // healing of one, wants a Repoint as well.
@@ -214,12 +218,13 @@ func (s *Server) SetFault(f Fault) error {
 	return nil
 }
 
-// now is the fault of this moment, and a channel that is closed when it is another.
+// now is the fault of this moment.
 func (s *Server) now() behaviour {
 	b, _ := s.watch()
 	return b
 }
 
+// watch is the fault of this moment, and a channel that is closed when it is another.
 func (s *Server) watch() (behaviour, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
