@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -71,7 +72,10 @@ func (s *Session) look(observer *evidence.Observer) bool {
 	live, trouble := observer.Latest()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.Live, s.state.Trouble = live, advise(trouble, nil)
+	s.state.Live, s.state.Trouble = live, nil
+	if trouble != nil {
+		s.state.Trouble = fmt.Errorf("%w (the lab keeps asking)", advise(trouble, nil))
+	}
 	s.state.Log = s.newest()
 	s.state.Conversions = s.conversions(max(0, s.reviews()-shown), shown)
 	s.exchanges() // what the log forgets is kept for the step

@@ -25,14 +25,14 @@ func (t *troubled) Error() string { return t.error.Error() + ": " + t.do }
 // Unwrap is the error alone.
 func (t *troubled) Unwrap() error { return t.error }
 
-// What to do where the cluster is not as it should be. Where the server does not answer, only a person can find out why.
+// What to do where the cluster is not as it should be. Why a server does not answer, only a person can find out.
 const (
-	doGone     = "does the cluster still run, and is it reached from here? Start it again; the lab goes on by itself when it answers"
-	doStorage  = "does etcd still run? The lab goes on by itself when it answers"
-	doIdentity = "the cluster does not accept the credentials any more: get new ones, log in again for one; the lab goes on if they are taken up where it got the old ones from, else start it again"
-	doRights   = "these credentials lack a right that the lab needs, the one on what is named before this: ask whoever runs the cluster for it; the lab goes on by itself when it is given"
-	doBusy     = "the server has too much to do; the lab asks again when it was told to"
-	doServer   = "the server cannot answer at the moment; the lab asks again"
+	doGone     = "does the cluster still run, and is it reached from here?"
+	doStorage  = "does etcd still run, and is it reached from here?"
+	doIdentity = "the cluster does not accept the credentials any more: get new ones, and start the lab again where it does not take them up"
+	doRights   = "these credentials lack that right: ask whoever runs the cluster for it"
+	doBusy     = "the server has too much to do: give it a moment"
+	doServer   = "the server is there and cannot answer yet: give it a moment"
 )
 
 // advise adds to an error what to do about it, as far as the cluster is the reason, and not what was asked of it: by the

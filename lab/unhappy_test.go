@@ -40,7 +40,7 @@ var whole = map[string]struct {
 	"gone":         {(*faulty.Cluster).Gone, []string{"connection refused", "does the cluster still run"}},
 	"unauthorized": {func(c *faulty.Cluster) { c.Break(faulty.Unauthorized()) }, []string{"Unauthorized", "get new ones"}},
 	"forbidden":    {func(c *faulty.Cluster) { c.Break(faulty.ForbidDefinitions()) }, []string{`resource "customresourcedefinitions"`, "ask whoever runs the cluster"}},
-	"busy":         {func(c *faulty.Cluster) { c.Break(faulty.Busy(-1, "")) }, []string{"Too many requests", "asks again"}},
+	"busy":         {func(c *faulty.Cluster) { c.Break(faulty.Busy(-1, "")) }, []string{"Too many requests", "give it a moment"}},
 }
 
 func heal(c *faulty.Cluster) {
@@ -213,7 +213,7 @@ func TestAResetThatFailsIsNamedAndDoneAgain(t *testing.T) {
 	u := openUnhappy(t, 0)
 	u.to("add-v1beta1")
 	u.net.Gone()
-	u.says(u.Reset(t.Context()), "reset the cluster", "connection refused", "does the cluster still run")
+	u.says(u.Reset(t.Context()), "reset the cluster", evidence.DefinitionPath(u.State().Resource), "does the cluster still run")
 	u.says(u.State().Trouble, "reset again")
 	u.says(u.Apply(t.Context()), "reset again")
 	u.net.Back()

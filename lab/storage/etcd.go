@@ -201,11 +201,12 @@ func watchContext(ctx context.Context) context.Context { return clientv3.WithReq
 func (e *Etcd) Watch(ctx context.Context, r Resource, after int64) <-chan Batch {
 	ctx = watchContext(ctx)
 	opts := []clientv3.OpOption{clientv3.WithRev(after + 1), clientv3.WithPrevKV(), clientv3.WithProgressNotify()}
-	objects := e.client.Watch(ctx, e.objects(r), append(opts, clientv3.WithPrefix())...)
-	definition := e.client.Watch(ctx, e.definition(r), opts...)
 	out := make(chan Batch)
 	go func() {
 		defer close(out)
+		// Each returns only when etcd has taken it up: not before it is back, where it is gone.
+		objects := e.client.Watch(ctx, e.objects(r), append(opts, clientv3.WithPrefix())...)
+		definition := e.client.Watch(ctx, e.definition(r), opts...)
 		seen := [2]int64{after, after}
 		for {
 			var got clientv3.WatchResponse
