@@ -13,6 +13,9 @@ import (
 // errInterrupted is for people; what Apply returns has the context's own error in it.
 var errInterrupted = errors.New("interrupted: what was done so far stands; apply the step again, and it goes on from there")
 
+// afterFailure is how long an observation is waited for after an action that failed.
+const afterFailure = 2 * time.Second
+
 // Apply does the current step: its actions, one after the other, then waits until its checks hold or nothing more can
 // come, and judges. An error says that the step could not be brought to its end; that it was judged to have failed is in
 // the state, not in the error.
@@ -24,6 +27,10 @@ func (s *Session) Apply(ctx context.Context) error {
 	defer cancel()
 	began := time.Now()
 	s.mu.Lock()
+	if s.halted != nil {
+		s.mu.Unlock()
+		return fmt.Errorf("the last reset did not come to its end, reset again: %w", s.halted)
+	}
 	i := s.state.Current
 	step := *s.state.Steps[i]
 	if step.Phase == Applied && step.Result != lesson.Failed {
@@ -43,7 +50,10 @@ func (s *Session) Apply(ctx context.Context) error {
 	failure := s.act(ctx, i, env, observer)
 	var after *evidence.Observation
 	var err error
-	if ctx.Err() == nil {
+	switch {
+	case unanswered(failure): // nothing can be judged of a cluster that does not answer
+		err = failure
+	case ctx.Err() == nil:
 		after, err = s.settled(ctx, i, observer)
 	}
 	switch {
@@ -55,6 +65,7 @@ func (s *Session) Apply(ctx context.Context) error {
 	case err != nil && failure != nil:
 		err = failure // it came first
 	}
+	err = advise(err, nil)
 	if err != nil {
 		s.interrupted(i, err)
 		return fmt.Errorf("step %s: %w", step.ID, err)
@@ -74,10 +85,13 @@ func (s *Session) act(ctx context.Context, i int, env *lesson.Env, observer *evi
 		s.kept = append(s.kept, &kept{seq: from})
 		s.mu.Unlock()
 		conversions, reviews, err := s.counting(ctx, a, observer, func() error { return a.Do(ctx, env) })
-		if err == nil || ctx.Err() == nil {
+		if ctx.Err() == nil && remedy(err) == "" {
 			err = errors.Join(err, a.Expect.Met(s.log.Since(from)))
 		}
-		seen, syncErr := observer.Sync(ctx)
+		if err != nil && ctx.Err() == nil {
+			err = advise(err, s.log.Since(from))
+		}
+		seen, syncErr := s.seen(ctx, observer, err)
 		s.update(i, func(step *Step) {
 			step.Rewrite, step.Verdict = env.Rewrite, env.Verdict
 			step.Exchanges = s.exchanges()
@@ -108,10 +122,20 @@ func (s *Session) act(ctx context.Context, i int, env *lesson.Env, observer *evi
 	return nil
 }
 
+// seen is what was observed once an action is done. After one that failed, the server may have no more answers to give.
+func (s *Session) seen(ctx context.Context, observer *evidence.Observer, failure error) (*evidence.Observation, error) {
+	if failure != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, afterFailure)
+		defer cancel()
+	}
+	return observer.Sync(ctx)
+}
+
 // settled waits until the step's checks hold, or the observer is at rest and they still do not: then nothing more will
 // come.
 func (s *Session) settled(ctx context.Context, i int, observer *evidence.Observer) (*evidence.Observation, error) {
-	ctx, cancel := context.WithTimeout(ctx, lesson.Timeout)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	rest := make(chan error, 1)
 	go func() { // ends with the observer's rest, or the context

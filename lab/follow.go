@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,10 +16,12 @@ const shown = 200
 
 // follow brings what the observer sees and what the log gains into the state, and completes a step that somebody does
 // by hand.
-func (s *Session) follow(ctx context.Context, observer *evidence.Observer) {
+func (s *Session) follow(ctx context.Context, client *evidence.Client, observer *evidence.Observer) {
 	ended := s.ended()
 	for {
 		moved, grown, reviewed := observer.Changed(), s.log.Grown(), s.reviewed()
+		waiting, waited := client.Waiting()
+		s.waiting(waiting)
 		if s.look(observer) {
 			s.byHand(ctx, observer)
 		}
@@ -26,6 +29,7 @@ func (s *Session) follow(ctx context.Context, observer *evidence.Observer) {
 		case <-moved:
 		case <-grown:
 		case <-reviewed:
+		case <-waited:
 		case <-ended: // nothing comes any more, until a reset
 			s.trouble(s.gone())
 			return
@@ -68,7 +72,10 @@ func (s *Session) look(observer *evidence.Observer) bool {
 	live, trouble := observer.Latest()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.Live, s.state.Trouble = live, trouble
+	s.state.Live, s.state.Trouble = live, nil
+	if trouble != nil {
+		s.state.Trouble = fmt.Errorf("%w (the lab keeps asking)", advise(trouble, nil))
+	}
 	s.state.Log = s.newest()
 	s.state.Conversions = s.conversions(max(0, s.reviews()-shown), shown)
 	s.exchanges() // what the log forgets is kept for the step

@@ -62,6 +62,7 @@ type Session struct {
 	changed  chan struct{}
 	resume   chan struct{} // closed while nothing is paused
 	closed   bool
+	halted   error // why the last reset did not come to its end; nil where it did
 }
 
 // Open prepares a cluster for a track: what a lab left there before is removed. The caller keeps the cluster.
@@ -146,13 +147,20 @@ func (s *Session) begin(ctx context.Context) error {
 		return errors.Join(err, closeReader(from))
 	}
 	follow, stop := context.WithCancel(context.WithoutCancel(ctx))
+	given := context.AfterFunc(ctx, stop) // what cannot be read for now can be given up
 	observer, err := evidence.Observe(follow, client, from, s.state.Resource, s.opts.Track.Named...)
+	if err == nil && !given() {
+		observer.Close()
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		stop()
-		return errors.Join(err, closeReader(from))
+		client.Close()
+		return errors.Join(advise(err, nil), closeReader(from))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.halted, s.state.Trouble = nil, nil
 	s.client, s.storage, s.observer, s.stop = client, from, observer, stop
 	s.state.Steps, s.state.Current, s.state.Undone = nil, 0, nil
 	s.state.Live, _ = observer.Latest()
@@ -160,7 +168,7 @@ func (s *Session) begin(ctx context.Context) error {
 		s.state.Steps = append(s.state.Steps, s.fresh(i))
 	}
 	s.ready(0, s.state.Live)
-	s.followed.Go(func() { s.follow(follow, observer) })
+	s.followed.Go(func() { s.follow(follow, client, observer) })
 	s.followHands(follow)
 	s.publish()
 	return nil
@@ -313,12 +321,24 @@ func (s *Session) Reset(ctx context.Context) error {
 	s.doing("resetting the cluster")
 	defer s.doing("")
 	s.unfollow()
-	if err := s.opts.Cluster.Reset(ctx, s.ownCRD()); err != nil {
-		s.trouble(err)
-		return fmt.Errorf("reset the cluster: %w", err)
+	err := s.opts.Cluster.Reset(ctx, s.ownCRD())
+	if err == nil {
+		err = s.begin(ctx)
 	}
-	s.trouble(nil)
-	return s.begin(ctx)
+	if err != nil {
+		err = fmt.Errorf("reset the cluster: %w", advise(err, nil))
+		s.halt(err)
+	}
+	return err
+}
+
+// halt notes that nobody follows the cluster any more, until a reset comes to its end.
+func (s *Session) halt(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.halted, s.state.Waiting = why, nil
+	s.state.Trouble = fmt.Errorf("%w; reset again: what was removed until then stays removed", why)
+	s.publish()
 }
 
 func (s *Session) doing(what string) {
@@ -326,6 +346,15 @@ func (s *Session) doing(what string) {
 	defer s.mu.Unlock()
 	s.state.Doing = what
 	s.publish()
+}
+
+func (s *Session) waiting(w *evidence.Waiting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.Waiting != w {
+		s.state.Waiting = w
+		s.publish()
+	}
 }
 
 func (s *Session) trouble(err error) {

@@ -36,7 +36,8 @@ type State struct {
 	Progress    *rewrite.Progress // of the rewrite that is going on
 	Paused      bool              // it is held up
 	Undone      []string          // ids of earlier steps whose effect somebody has undone
-	Trouble     error             // the cluster cannot be followed at the moment, and why; the session tries again
+	Trouble     error             // the cluster cannot be followed at the moment, why, and what to do; the session tries again
+	Waiting     *evidence.Waiting // the request that has been waiting longest for its answer; nil where answers come soon
 	// Kubeconfig and KubectlFlags are for the learner's own kubectl.
 	Kubeconfig, KubectlFlags string
 }

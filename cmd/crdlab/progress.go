@@ -53,6 +53,12 @@ func doing(s *lab.State) string {
 	if p := s.Progress; p != nil && p.Total > 0 {
 		out += fmt.Sprintf(": %s of %s, %s/s", report.Number(p.Done), report.Number(p.Total), report.Number(int(p.Rate)))
 	}
+	switch {
+	case s.Progress != nil && s.Progress.Waiting != "":
+		out += ": " + s.Progress.Waiting
+	case s.Waiting != nil:
+		out += fmt.Sprintf(": waiting for %s %s", s.Waiting.Method, s.Waiting.Path)
+	}
 	return out
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"github.com/crdlab/crdlab/lab/cluster"
@@ -29,13 +31,22 @@ const (
 	JSON       = "application/json"
 )
 
+// answerTimeout is how long one answer may take, where the config does not say. An API server gives a request up after a
+// minute: what takes longer was lost on the way.
+const answerTimeout = 70 * time.Second
+
+// ErrNoAnswer says that a request got no answer, or not the whole of one: whether the server has done what it was asked
+// for is not known.
+var ErrNoAnswer = errors.New("no answer")
+
 // Client sends requests to an API server, one HTTP request a call, and records each in a Log. It never repeats a
 // request by itself: a 429 is an answer like any other.
 type Client struct {
 	base  *url.URL
-	http  *http.Client
+	http  *http.Client // its timeout is that of one answer
 	log   *Log
 	actor Actor
+	waits *waits
 }
 
 // NewClient makes a client that acts as a step. The config's own transport settings hold.
@@ -48,7 +59,11 @@ func NewClient(config *rest.Config, log *Log) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the server's address %q: %w", config.Host, err)
 	}
-	return &Client{base: base, http: hc, log: log, actor: ByStep}, nil
+	bounded := *hc // the one of the config may be shared
+	if bounded.Timeout == 0 {
+		bounded.Timeout = answerTimeout
+	}
+	return &Client{base: base, http: &bounded, log: log, actor: ByStep, waits: newWaits()}, nil
 }
 
 // As returns the same client, acting for somebody else.
@@ -84,7 +99,8 @@ type Response struct {
 	Body []byte
 }
 
-// Do sends a request. The error is for requests that got no answer; an answer of 400 and more is in Response.Err.
+// Do sends a request. The error is for requests that got no answer and is an ErrNoAnswer; an answer of 400 and more is in
+// Response.Err.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	u := *c.base
 	u.Path = strings.TrimSuffix(u.Path, "/") + r.Path
@@ -105,7 +121,9 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	if u.RawQuery != "" {
 		x.Path += "?" + u.RawQuery
 	}
+	answered := c.waits.begin(Waiting{Actor: c.actor, Method: r.Method, Path: r.Path, Since: x.At})
 	body, err := c.send(req, &x)
+	answered()
 	x.DurationMS = milliseconds(time.Since(x.At))
 	if err != nil {
 		x.Message = err.Error()
@@ -116,7 +134,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 		x = c.log.Add(x)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: no answer: %w", x.Method, x.Path, err)
+		return nil, fmt.Errorf("%s %s: %w: %w", x.Method, x.Path, ErrNoAnswer, err)
 	}
 	return &Response{Exchange: x, Body: body}, nil
 }
@@ -124,15 +142,32 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 func (c *Client) send(req *http.Request, x *Exchange) ([]byte, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
-		var unwrapped *url.Error
-		if errors.As(err, &unwrapped) { // its text repeats the whole address
-			err = unwrapped.Err
-		}
-		return nil, err
+		return nil, c.unanswered(req, x, err)
 	}
 	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("in the middle of it: %w", c.unanswered(req, x, err))
+	}
 	x.Status, x.Warnings = resp.StatusCode, warnings(resp.Header)
-	return io.ReadAll(resp.Body)
+	return body, nil
+}
+
+// unanswered says in words for people why there is no answer.
+func (c *Client) unanswered(req *http.Request, x *Exchange, err error) error {
+	if of := new(url.Error); errors.As(err, &of) { // its text repeats the whole address
+		err = of.Err
+	}
+	var slow net.Error
+	switch {
+	case req.Context().Err() != nil:
+		return err
+	case errors.As(err, &slow) && slow.Timeout() && time.Since(x.At) >= c.http.Timeout:
+		return fmt.Errorf("the API server has not answered within %s", c.http.Timeout)
+	case utilnet.IsProbableEOF(err) || utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err):
+		return cluster.ErrBroken
+	}
+	return err
 }
 
 // Err is nil for an answer below 400, else the server's Status as an error that apierrors understands.
@@ -146,6 +181,17 @@ func (r *Response) Err() error {
 	}
 	e := apierrors.NewGenericServerResponse(r.Status, r.Method, schema.GroupResource{}, "", r.Message, 0, true)
 	return fmt.Errorf("%s %s: %w", r.Method, r.Path, e)
+}
+
+// Elsewhere says that a refusal is not about what was asked for: the server does not know who asks, does not let them,
+// or cannot answer anybody at the moment.
+func (r *Response) Elsewhere() bool {
+	switch r.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
 }
 
 // Get reads a path.
@@ -218,9 +264,11 @@ func (c *Client) WatchEnds(ctx context.Context, path string) (<-chan struct{}, e
 		return nil, fmt.Errorf("watch %s: %w", path, err)
 	}
 	req.Header.Set(cluster.ActorHeader, string(c.actor))
-	resp, err := c.http.Do(req)
+	endless := *c.http
+	endless.Timeout = 0
+	resp, err := endless.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("watch %s: no answer: %w", path, err)
+		return nil, fmt.Errorf("watch %s: %w: %w", path, ErrNoAnswer, err)
 	}
 	ended := make(chan struct{})
 	go func() { // ends with the watch, which ends with the context at the latest

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crdlab/crdlab/lab/storage"
@@ -22,10 +24,10 @@ import (
 // are left out of observations and their counts.
 const ProbePrefix = "crdlab-probe-"
 
-// rereads is when views are read again after a change of the CRD. The API server answers the change before its handler
+// rereads is how long after a change of the CRD views are read again. The API server answers the change before its handler
 // has taken it up: mostly within a few milliseconds, seldom after more than a tenth of a second. No event tells when.
-var rereads = []time.Duration{5 * time.Millisecond, 15 * time.Millisecond, 40 * time.Millisecond, 100 * time.Millisecond,
-	250 * time.Millisecond, 600 * time.Millisecond}
+var rereads = []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 60 * time.Millisecond, 160 * time.Millisecond,
+	410 * time.Millisecond, 1010 * time.Millisecond}
 
 // adopt is how many changes within bulkWindow make the observer hold the changed objects. More of them are bulk work, of
 // which the counts tell enough; to read every object again would cost the server more than the work itself.
@@ -34,8 +36,14 @@ const (
 	bulkWindow = 250 * time.Millisecond
 )
 
-// pulseEvery is how often the observer makes sure that etcd is still there.
+// pulseEvery is how often the observer makes sure that etcd and the API server are still there, and answer.
 const pulseEvery = 2 * time.Second
+
+// bearable is how long those who wait for an observation bear with a cluster that cannot be followed.
+const bearable = 20 * time.Second
+
+// longestPause is how long the observer waits at the most before it asks again a server that asked it to wait.
+const longestPause = 10 * time.Second
 
 // Observer keeps a store of what a lab's CRD and objects look like, fed by one watch of etcd, and publishes it as
 // observations. Counts are kept by increments; views are read by GET whenever their object or the CRD changes.
@@ -123,16 +131,13 @@ func (o *Observer) Select(namespace, name string) {
 	}
 }
 
-// Sync waits until everything that is in etcd now has been observed, and returns that observation.
+// Sync waits until everything that is in etcd now has been observed, and returns that observation. A cluster that cannot
+// be followed it bears for a while; then the error says what stands in the way.
 func (o *Observer) Sync(ctx context.Context) (*Observation, error) {
 	if o.storage == nil {
 		return o.now(ctx, func() bool { return true })
 	}
-	revision, err := o.storage.Revision(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return o.await(ctx, func() bool { return o.seen >= revision })
+	return o.await(ctx, func(revision int64) bool { return o.seen >= revision })
 }
 
 // Rest waits until everything that is in etcd now has been observed and nothing is left to be read: unless somebody
@@ -141,25 +146,27 @@ func (o *Observer) Rest(ctx context.Context) (*Observation, error) {
 	if o.storage == nil {
 		return o.now(ctx, func() bool { return o.idle })
 	}
-	revision, err := o.storage.Revision(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return o.await(ctx, func() bool { return o.seen >= revision && o.idle })
+	return o.await(ctx, func(revision int64) bool { return o.seen >= revision && o.idle })
 }
 
-func (o *Observer) await(ctx context.Context, reached func() bool) (*Observation, error) {
+func (o *Observer) await(ctx context.Context, reached func(revision int64) bool) (*Observation, error) {
+	var bear patience
+	revision, err := o.storage.Revision(ctx)
 	for {
+		if err != nil && ctx.Err() == nil {
+			revision, err = o.storage.Revision(ctx)
+		}
 		o.mu.Lock()
-		done, latest, changed, trouble := reached(), o.latest, o.changed, o.trouble
+		done, latest, changed, trouble := err == nil && reached(revision), o.latest, o.changed, o.trouble
 		o.mu.Unlock()
 		if done {
 			return latest, nil
 		}
-		if trouble == nil {
-			if err := o.storage.Progress(ctx); err != nil {
-				return nil, fmt.Errorf("follow etcd: %w", err)
-			}
+		if trouble == nil && err == nil {
+			trouble = o.storage.Progress(ctx)
+		}
+		if err := bear.with(cmp.Or(err, trouble)); err != nil {
+			return nil, err
 		}
 		select {
 		case <-changed:
@@ -173,6 +180,31 @@ func (o *Observer) await(ctx context.Context, reached func() bool) (*Observation
 			return nil, errEnded
 		}
 	}
+}
+
+// patience bears with trouble that passes.
+type patience struct{ since time.Time }
+
+// with is an error once there has been trouble for longer than is bearable.
+func (p *patience) with(trouble error) error {
+	switch {
+	case trouble == nil:
+		p.since = time.Time{}
+	case p.since.IsZero():
+		p.since = time.Now()
+	case time.Since(p.since) > bearable:
+		return fmt.Errorf("follow the cluster, which has not been possible for %s: %w", bearable, trouble)
+	}
+	return nil
+}
+
+// asksToWait is for how long the server has asked not to be asked again.
+func asksToWait(err error) time.Duration {
+	seconds, asked := apierrors.SuggestsClientDelay(err)
+	if !asked && !apierrors.IsTooManyRequests(err) {
+		return 0
+	}
+	return min(time.Duration(max(seconds, 1))*time.Second, longestPause)
 }
 
 // load fills the store from nothing.
@@ -207,8 +239,11 @@ func (o *Observer) load(ctx context.Context) error {
 // run follows the cluster. Whatever goes wrong, it says so, loads again and goes on.
 func (o *Observer) run(ctx context.Context) {
 	defer close(o.ended)
+	var err error
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := o.follow(ctx)
+		if err == nil {
+			err = o.follow(ctx)
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -216,15 +251,27 @@ func (o *Observer) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-time.After(max(wait, asksToWait(err))):
 		}
-		if err := o.load(ctx); err != nil {
-			o.fail(err)
+		if err = o.beat(ctx); err == nil { // the API server first: etcd may be reached through it
+			err = o.load(ctx)
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				o.fail(err)
+			}
 			continue
 		}
 		wait = 50 * time.Millisecond
 		o.publish(true)
 	}
+}
+
+// failure is what stands in the way at the moment; nil where nothing does.
+func (o *Observer) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.trouble
 }
 
 func (o *Observer) fail(err error) {
@@ -241,8 +288,10 @@ func (o *Observer) follow(ctx context.Context) error {
 	batches := o.storage.Watch(ctx, o.resource, o.counts.Revision)
 	pulse := time.NewTicker(pulseEvery)
 	defer pulse.Stop()
+	beats, beating := make(chan error, 1), false
 	var again <-chan time.Time
-	var rest []time.Duration // the readings to come
+	var changedAt time.Time  // the CRD
+	var rest []time.Duration // the readings to come, by the time since then
 	for {
 		work := work{dirty: map[string]bool{}}
 		select {
@@ -255,30 +304,51 @@ func (o *Observer) follow(ctx context.Context) error {
 		case <-again:
 			work.all = true
 		case <-pulse.C: // a watch of a server that is gone says nothing
-			if _, err := o.storage.Revision(ctx); err != nil {
+			if !beating { // an answer that is slow must not hold up what the watch delivers
+				beating = true
+				go func() { beats <- o.beat(ctx) }() // ends with follow's context
+			}
+			continue
+		case err := <-beats:
+			if beating = false; err != nil {
 				return err
 			}
 			continue
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		began := time.Now()
 		if work.crd {
-			rest, again = rereads, nil
+			changedAt, rest, again = began, rereads, nil
 		}
 		changed, err := o.read(ctx, work)
 		if err != nil {
 			return err
 		}
-		if (work.all || work.crd) && len(rest) > 0 {
-			again, rest = time.After(rest[0]), rest[1:]
-		} else if work.all {
-			again = nil
+		if work.all || work.crd {
+			for again = nil; len(rest) > 0 && began.Sub(changedAt) >= rest[0]; rest = rest[1:] { // what was read late need not be read again
+			}
+			if len(rest) > 0 {
+				again = time.After(time.Until(changedAt.Add(rest[0])))
+			}
 		}
 		if o.stale && again == nil {
 			again = time.After(bulkWindow)
 		}
 		o.settle(changed || work.counted, again == nil)
 	}
+}
+
+// beat asks the API server and etcd for a sign of life.
+func (o *Observer) beat(ctx context.Context) error {
+	r, err := o.client.Get(ctx, DefinitionPath(o.resource), nil)
+	if err == nil && r.Elsewhere() {
+		err = r.Err()
+	}
+	if err == nil {
+		_, err = o.storage.Revision(ctx)
+	}
+	return err
 }
 
 // work is what has to be read again.
@@ -458,8 +528,8 @@ func (o *Observer) readCRD(ctx context.Context) error {
 	return err
 }
 
-// readers is how many views are read at once.
-const readers = 4
+// readers is how many objects are read at once. It is for slow servers: all but one wait most of their time.
+const readers = 12
 
 // readViews reads the views of objects at every version in spec.versions.
 func (o *Observer) readViews(ctx context.Context, keys []string) (bool, error) {
@@ -507,6 +577,9 @@ func (o *Observer) readObject(ctx context.Context, old *Object) (*Object, error)
 	}
 	for _, v := range o.crd.Versions {
 		r, err := o.client.Get(ctx, ObjectPath(o.resource, v.Name, x.Namespace, x.Name), nil)
+		if err == nil && r.Elsewhere() {
+			err = r.Err()
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func (o *Observer) poll(ctx context.Context) {
 			o.ask(ctx)
 			close(done)
 			continue
-		case <-time.After(pollEvery):
+		case <-time.After(max(pollEvery, asksToWait(o.failure()))):
 		case <-ctx.Done():
 			return
 		}
@@ -40,8 +40,9 @@ func (o *Observer) poll(ctx context.Context) {
 
 // ask reads everything again, and publishes it where it is different.
 func (o *Observer) ask(ctx context.Context) {
-	crd, held := o.crd, o.held
+	crd, held, counts := o.crd, o.held, o.counts
 	if err := o.loadFromAPI(ctx); err != nil {
+		o.crd, o.held, o.counts = crd, held, counts // the half of it is no picture of the cluster
 		if ctx.Err() == nil {
 			o.fail(err)
 		}
@@ -61,6 +62,7 @@ func (o *Observer) selectName(s selection) {
 
 // now reads everything again on behalf of one who waits, until a condition holds.
 func (o *Observer) now(ctx context.Context, reached func() bool) (*Observation, error) {
+	var bear patience
 	for {
 		done := make(chan struct{})
 		select {
@@ -72,6 +74,8 @@ func (o *Observer) now(ctx context.Context, reached func() bool) (*Observation, 
 		}
 		select {
 		case <-done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		case <-o.ended:
 			return nil, errEnded
 		}
@@ -81,8 +85,15 @@ func (o *Observer) now(ctx context.Context, reached func() bool) (*Observation, 
 		if held && trouble == nil {
 			return latest, nil
 		}
+		pause := 10 * time.Millisecond
+		if trouble != nil {
+			pause = max(pollEvery, asksToWait(trouble))
+		}
+		if err := bear.with(trouble); err != nil {
+			return nil, err
+		}
 		select {
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			if trouble != nil {
 				return nil, fmt.Errorf("follow the cluster: %w", trouble)
@@ -132,6 +143,9 @@ func (o *Observer) list(ctx context.Context, version string) error {
 	r, err := o.client.Get(ctx, CollectionPath(o.resource, version, ""), url.Values{"limit": {strconv.Itoa(MaxObjects)}})
 	if err != nil {
 		return err
+	}
+	if r.Elsewhere() {
+		return r.Err()
 	}
 	if r.Refused() {
 		return nil // what cannot be listed is seen in the views, as far as objects are known by name

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -99,15 +100,16 @@ type Expect struct {
 // Accepted is for an action whose every request the server is to take.
 var Accepted = Expect{}
 
-// Met says how the exchanges of an action compare to what was expected; nil where they meet it.
+// Met says how the exchanges of an action compare to what was expected; nil where they meet it. A request that was sent
+// again counts by its last answer.
 func (e Expect) Met(xs []evidence.Exchange) error {
 	own := ownExchanges(xs)
 	if len(own) == 0 || e.Any {
 		return nil // an action may have had nothing left to do
 	}
 	if !e.Refused {
-		for _, x := range own {
-			if x.Refused() || x.Status == 0 {
+		for i, x := range own {
+			if (x.Refused() || x.Status == 0) && !again(x, own[i+1:]) {
 				answer := strings.TrimSpace(fmt.Sprintf("%d %s", x.Status, x.Reason)) // not every answer has a reason
 				return fmt.Errorf("%s %s: the server answered %s: %s", x.Method, x.Path, answer, x.Message)
 			}
@@ -122,6 +124,12 @@ func (e Expect) Met(xs []evidence.Exchange) error {
 		return fmt.Errorf("%s %s: refused with %d %s %v, and not for the reason that was to be seen: %s", last.Method, last.Path, last.Status, last.Reason, last.Causes, last.Message)
 	}
 	return nil
+}
+
+// again says whether the same request was sent once more, after an answer that leaves that open.
+func again(x evidence.Exchange, later []evidence.Exchange) bool {
+	open := x.Status == 0 || x.Status == http.StatusConflict || x.Status == http.StatusTooManyRequests || x.Status >= 500
+	return open && slices.ContainsFunc(later, func(y evidence.Exchange) bool { return y.Method == x.Method && y.Path == x.Path })
 }
 
 func ownExchanges(xs []evidence.Exchange) []evidence.Exchange {

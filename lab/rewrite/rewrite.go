@@ -25,7 +25,8 @@ type Rewriter struct {
 	Workers   int     // how many writes are under way at once; 0: as many as the server answers best to
 	QPS       float64 // writes a second; 0: no limit
 	Sample    int     // how many objects DryRun looks at; 0: DefaultSample
-	// Progress is told after every few writes, from one goroutine at a time. May be nil.
+	// Progress is told after every few writes, and when the work begins or ends to wait for the server, from one goroutine
+	// at a time. May be nil.
 	Progress func(Progress)
 	// Gate is called before every write, also from several goroutines at once; it blocks while the work is paused. May
 	// be nil.
@@ -43,7 +44,10 @@ type Progress struct {
 	// BytesBefore and BytesAfter are the size of all stored values before the first and after the last write; 0 where
 	// bytes cannot be read, and BytesAfter until the work is finished.
 	BytesBefore, BytesAfter int64
-	Finished                bool
+	// Waiting is what the work waits for just now, for people: a server that does not answer, or that has asked to wait.
+	// Empty where it goes on.
+	Waiting  string
+	Finished bool
 }
 
 // Result is what a rewrite or a relabelling did.
@@ -79,8 +83,8 @@ type Failure struct {
 // of {} at target. Where bytes cannot be read it writes every object; for the server that is nothing where nothing
 // changes. New defaults of target become part of the bytes, which raises the generation, and nobody becomes their owner.
 //
-// What fails for one object is in the Result, which is never nil; the error is for what ended the work. Objects that
-// somebody stores at another version meanwhile are not looked for: Result.After tells whether any are left.
+// What fails for one object is in the Result, which is never nil; the error is for what ended the work. A server that
+// does not answer is waited for, for a minute at the most, and then the work goes on. Objects that somebody stores at another version meanwhile are not looked for: Result.After tells whether any are left.
 func (r *Rewriter) Rewrite(ctx context.Context, target string) (*Result, error) {
 	w, err := r.start(ctx, target)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,8 +16,7 @@ import (
 
 const (
 	conflictTries = 20 // of one object; the server has repeated a patch by itself before it says 409
-	answerTries   = 4  // of one request that gets no answer
-	firstBackoff  = 50 * time.Millisecond
+	answerTries   = 4  // of one request that gets no answer, although the server gives others one
 	reportEvery   = 50 * time.Millisecond
 )
 
@@ -45,11 +45,13 @@ type work struct {
 	mu     sync.Mutex // guards what is below
 	result *Result
 	meter  meter
+	outage *outage // nil while the server answers
 }
 
 // start makes the preflight of a work. Its result is never nil.
 func (r *Rewriter) start(ctx context.Context, target string) (*work, error) {
-	w := &work{r: r, began: time.Now(), result: &Result{Target: target}}
+	w := &work{r: r, began: time.Now(), result: &Result{Target: target}, pace: newPace(r.Workers)}
+	w.meter.start(0, 0)
 	crd, err := Definition(ctx, r.Client.As(evidence.ByProbe), r.Resource)
 	if err != nil {
 		return w, err
@@ -60,21 +62,11 @@ func (r *Rewriter) start(ctx context.Context, target string) (*work, error) {
 
 // run finds what is to be done, does it, and counts again.
 func (w *work) run(ctx context.Context, choose func(*seen) (*item, error), send sender) error {
-	var items []item
-	before, size, err := w.r.each(ctx, w.result.Target, func(o *seen) error {
-		it, err := choose(o)
-		if it != nil {
-			items = append(items, *it)
-		}
-		return err
-	})
+	items, err := w.choose(ctx, choose)
 	if err != nil {
 		return err
 	}
-	w.result.Before = before
 	w.send = send
-	w.meter.start(len(items), size)
-	w.pace = newPace(w.r.Workers)
 	w.limit = rate.NewLimiter(rate.Inf, 1)
 	if w.r.QPS > 0 {
 		w.limit.SetLimit(rate.Limit(w.r.QPS))
@@ -91,24 +83,46 @@ func (w *work) run(ctx context.Context, choose func(*seen) (*item, error), send 
 	return err
 }
 
+// choose finds the objects that are to be written.
+func (w *work) choose(ctx context.Context, choose func(*seen) (*item, error)) (items []item, err error) {
+	err = w.persist(ctx, func() error {
+		items = nil
+		w.result.EntriesBefore, w.result.Failures = nil, nil
+		before, size, err := w.r.each(ctx, w.result.Target, func(o *seen) error {
+			it, err := choose(o)
+			if it != nil {
+				items = append(items, *it)
+			}
+			return err
+		})
+		w.result.Before = before
+		w.meter.start(len(items), size)
+		return err
+	})
+	return items, err
+}
+
 // recount counts again after the last write: from the bytes, and where they cannot be read at least the entries.
 func (w *work) recount(ctx context.Context) error {
 	if w.r.Storage == nil && !w.tally {
 		return nil
 	}
-	after, size, err := w.r.each(ctx, w.result.Target, func(o *seen) error {
-		if !w.tally {
+	return w.persist(ctx, func() error {
+		w.result.EntriesAfter = nil
+		after, size, err := w.r.each(ctx, w.result.Target, func(o *seen) error {
+			if !w.tally {
+				return nil
+			}
+			m, err := o.metadata()
+			if err != nil {
+				return err
+			}
+			countEntries(&w.result.EntriesAfter, m)
 			return nil
-		}
-		m, err := o.metadata()
-		if err != nil {
-			return err
-		}
-		countEntries(&w.result.EntriesAfter, m)
-		return nil
+		})
+		w.result.After, w.meter.bytesAfter = after, size
+		return err
 	})
-	w.result.After, w.meter.bytesAfter = after, size
-	return err
 }
 
 // countEntries adds an object's managedFields entries to a count by version.
@@ -122,8 +136,10 @@ func countEntries(to *map[string]int, m *Metadata) {
 }
 
 // all writes the objects, and returns when no write is under way any more: when all are done, or soon after the context
-// has ended.
+// has ended, or something has come up that ends the work.
 func (w *work) all(ctx context.Context, items []item) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	var running sync.WaitGroup
 	defer running.Wait()
 	for i := range items {
@@ -132,7 +148,9 @@ func (w *work) all(ctx context.Context, items []item) error {
 		}
 		running.Go(func() {
 			defer w.pace.release()
-			w.one(ctx, &items[i])
+			if err := w.one(ctx, &items[i]); err != nil {
+				end(err)
+			}
 		})
 	}
 	running.Wait()
@@ -149,27 +167,33 @@ func (w *work) admit(ctx context.Context) error {
 	return w.limit.Wait(ctx)
 }
 
-// one sends an object's request until it has a final answer, and settles it.
-func (w *work) one(ctx context.Context, it *item) {
+// one sends an object's request until it has a final answer, and settles it. The error is for what ends the whole work.
+func (w *work) one(ctx context.Context, it *item) error {
 	var wait patience
-	backoff := firstBackoff
 	for conflicts, unanswered := 0, 0; ; {
 		if w.admit(ctx) != nil {
-			return
+			return nil
 		}
 		sent := time.Now()
 		resp, err := w.send(ctx, it)
 		w.pace.answered(time.Since(sent), resp != nil && resp.Status == http.StatusTooManyRequests)
+		if err == nil {
+			err = fromGateway(resp)
+		}
 		var delay time.Duration
 		switch {
 		case err != nil && stopped(ctx, err):
-			return
+			return nil
 		case err != nil:
 			if unanswered++; unanswered == answerTries {
 				w.fail(it, Failure{Reason: "NoAnswer", Message: err.Error()})
-				return
+				return nil
 			}
-			delay, backoff = backoff, 2*backoff
+			if err := w.sitOut(ctx, err); err != nil {
+				return err
+			}
+		case resp.Status == http.StatusUnauthorized:
+			return resp.Err() // so it would be for every object
 		case resp.Status == http.StatusConflict && conflicts < conflictTries:
 			conflicts++
 			w.conflict()
@@ -177,11 +201,12 @@ func (w *work) one(ctx context.Context, it *item) {
 			asked := false
 			if delay, asked = askedToWait(resp); !asked || !wait.allows(delay) {
 				w.settle(it, resp)
-				return
+				return nil
 			}
+			w.waiting("the server has answered " + strconv.Itoa(resp.Status) + ", and is asked again in " + delay.String())
 		}
 		if sleep(ctx, delay) != nil {
-			return
+			return nil
 		}
 	}
 }
@@ -237,6 +262,9 @@ func (w *work) done(count func(*Result)) {
 	defer w.mu.Unlock()
 	count(w.result)
 	w.meter.done++
+	if w.outage == nil {
+		w.meter.waiting = ""
+	}
 	if w.meter.due() {
 		w.report()
 	}
@@ -245,8 +273,18 @@ func (w *work) done(count func(*Result)) {
 func (w *work) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.meter.finished = true
+	w.meter.finished, w.meter.waiting = true, ""
 	w.report()
+}
+
+// waiting tells what is waited for; nothing where it is empty.
+func (w *work) waiting(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.meter.waiting != what {
+		w.meter.waiting = what
+		w.report()
+	}
 }
 
 // report tells how far the work is; the lock is held, so that reports come one at a time and in their order.
@@ -263,6 +301,7 @@ func (w *work) report() {
 type meter struct {
 	done, total             int
 	bytesBefore, bytesAfter int64
+	waiting                 string // for what, at the moment
 	finished                bool
 	reports                 []sample // of the last second or so
 }
@@ -273,7 +312,7 @@ type sample struct {
 }
 
 func (m *meter) start(total int, size int64) {
-	m.total, m.bytesBefore = total, size
+	m.done, m.total, m.bytesBefore = 0, total, size
 	m.reports = []sample{{at: time.Now()}}
 }
 
@@ -284,7 +323,8 @@ func (m *meter) progress() Progress {
 	for len(m.reports) > 1 && now.Sub(m.reports[0].at) > time.Second {
 		m.reports = m.reports[1:]
 	}
-	p := Progress{Done: m.done, Total: m.total, BytesBefore: m.bytesBefore, BytesAfter: m.bytesAfter, Finished: m.finished}
+	p := Progress{Done: m.done, Total: m.total, BytesBefore: m.bytesBefore, BytesAfter: m.bytesAfter,
+		Waiting: m.waiting, Finished: m.finished}
 	first := m.reports[0]
 	if took := now.Sub(first.at).Seconds(); took > 0 {
 		p.Rate = float64(m.done-first.done) / took

@@ -23,13 +23,20 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("etcd has not answered within %s", callTimeout))
 }
 
-// failed makes the error of a call.
+// failed makes the error of a call, an ErrUnanswered.
 func failed(ctx context.Context, what string, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", what, unanswered{err})
 }
+
+// unanswered is an ErrUnanswered, and reads like what caused it.
+type unanswered struct{ error }
+
+// Is and Unwrap are for errors.Is.
+func (unanswered) Is(target error) bool { return target == ErrUnanswered }
+func (u unanswered) Unwrap() error      { return u.error }
 
 // page is how many values one Range request reads: small enough to bound the memory, large enough to be quick.
 const page = 500
@@ -194,11 +201,12 @@ func watchContext(ctx context.Context) context.Context { return clientv3.WithReq
 func (e *Etcd) Watch(ctx context.Context, r Resource, after int64) <-chan Batch {
 	ctx = watchContext(ctx)
 	opts := []clientv3.OpOption{clientv3.WithRev(after + 1), clientv3.WithPrevKV(), clientv3.WithProgressNotify()}
-	objects := e.client.Watch(ctx, e.objects(r), append(opts, clientv3.WithPrefix())...)
-	definition := e.client.Watch(ctx, e.definition(r), opts...)
 	out := make(chan Batch)
 	go func() {
 		defer close(out)
+		// Each returns only when etcd has taken it up: not before it is back, where it is gone.
+		objects := e.client.Watch(ctx, e.objects(r), append(opts, clientv3.WithPrefix())...)
+		definition := e.client.Watch(ctx, e.definition(r), opts...)
 		seen := [2]int64{after, after}
 		for {
 			var got clientv3.WatchResponse

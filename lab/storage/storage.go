@@ -17,6 +17,8 @@ var (
 	ErrNoAccess = errors.New("no access to the stored values")
 	// ErrNotFound says that nothing is stored under a key.
 	ErrNotFound = errors.New("no value is stored")
+	// ErrUnanswered says that etcd has not answered, or not with what was asked for: a moment later it may.
+	ErrUnanswered = errors.New("etcd has not answered")
 )
 
 // Resource names a custom resource: all its objects share one key prefix, whatever their version.

@@ -226,6 +226,24 @@ func troubled() *lab.State {
 	return st
 }
 
+// waiting is a step whose request is not answered.
+func waiting() *lab.State {
+	st := at(3, lab.Running, fiveOld)
+	st.Doing = "applying Switch the storage version"
+	st.Waiting = &evidence.Waiting{Actor: evidence.ByStep, Method: "PATCH", Path: evidence.DefinitionPath(fixtureResource), Since: noon.Add(-7 * time.Second)}
+	return st
+}
+
+// outage is a rewrite that waits for a server which is gone.
+func outage() *lab.State {
+	st := rewriting()
+	p := *st.Progress
+	p.Rate, p.Waiting = 0, "waits for the server, for 1m0s at the most: PATCH "+evidence.ObjectPath(fixtureResource, newer, "crdlab", "widget-1284")+": no answer: dial tcp 127.0.0.1:6443: connect: connection refused"
+	st.Progress = &p
+	st.Trouble = errors.New("GET " + evidence.DefinitionPath(fixtureResource) + ": no answer: dial tcp 127.0.0.1:6443: connect: connection refused: does the cluster still run, and is it reached from here? (the lab keeps asking)")
+	return st
+}
+
 func unserved() *lab.State {
 	live := seen(newer, []string{newer}, 6, sixNew.Objects...)
 	live.CRD.Versions[0].Served = false
@@ -318,6 +336,8 @@ var fixtures = []fixture{
 	{"paused", paused, nil},
 	{"back", applied, func(m *program) { m.lookBack(2) }},
 	{"troubled", troubled, nil},
+	{"waiting", waiting, nil},
+	{"outage", outage, nil},
 	{"unserved", unserved, nil},
 	{"verified", verified, nil},
 	{"empty", empty, nil},

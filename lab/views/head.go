@@ -32,6 +32,8 @@ func (s *screen) head() string {
 	right := s.ok.of("● live")
 	if st.Trouble != nil {
 		right = s.warn.of("▲ out of sight")
+	} else if st.Waiting != nil {
+		right = s.warn.of("○ waiting")
 	}
 	right += "  "
 	if s.lay.w >= 110 {
@@ -54,12 +56,33 @@ func (s *screen) noticeLine() string {
 		said = s.bold.of(clean(s.notice.text))
 	case s.lookingBack():
 		said = s.primary.of(fmt.Sprintf(" looking back: step %d as it was ", s.step.Index+1)) + s.dim.of("  esc returns to step "+strconv.Itoa(s.state.Current+1))
+	case s.state.Trouble != nil && s.troubleAtLength() && s.lay.zoomOn == noZoom:
+		said = s.warnBold.of("▲ the cluster cannot be followed at the moment")
 	case s.state.Trouble != nil:
 		said = s.warnBold.of("▲ the cluster cannot be followed: ") + s.fg.of(clean(s.state.Trouble.Error()))
+	case s.state.Waiting != nil:
+		said = s.waiting(s.lay.notice.w - 8)
 	case s.state.Paused:
 		said = s.warnBold.of("○ paused ") + s.dim.of("p goes on")
 	}
 	return s.rule(said, s.lay.notice.w)
+}
+
+// troubleAtLength says that the rule has no room for what is amiss, so that it stands in the prose.
+func (s *screen) troubleAtLength() bool {
+	return s.lookingBack() || width(clean(s.state.Trouble.Error()))+42 > s.lay.w
+}
+
+// waiting says for which answer the lab has been waiting, and for how long.
+func (s *screen) waiting(w int) string {
+	x := s.state.Waiting
+	since := s.warnBold.of("○ waiting " + number(max(1, int(s.now.Sub(x.Since).Seconds()))) + " s for ")
+	version, rest := target(x.Path, s.state.Resource)
+	rest = strings.TrimPrefix(rest, "…/")
+	if version != "" {
+		rest = version + " " + rest
+	}
+	return since + s.fg.of(clean(x.Method)+" ") + s.say(s.fg, middle(rest, max(8, w-width(since)-width(x.Method)-1)))
 }
 
 // rail lists the steps; where it is cut it says how many more there are.

@@ -45,6 +45,7 @@ type program struct {
 	scene    *scene
 	sceneFor sceneKey
 
+	ticking     bool // a tick is under way
 	interrupted bool
 }
 
@@ -110,7 +111,7 @@ type (
 
 // Init starts the cluster behind the first frame.
 func (m *program) Init() tea.Cmd {
-	cmds := []tea.Cmd{m.startCluster(), m.hearPhase(), m.tick()}
+	cmds := []tea.Cmd{m.startCluster(), m.hearPhase(), m.keepTicking()}
 	if m.theme == "auto" || m.theme == "16" {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
@@ -138,8 +139,14 @@ func (m *program) hearPhase() tea.Cmd {
 	}
 }
 
-// tick keeps the seconds of a start running.
-func (m *program) tick() tea.Cmd {
+// keepTicking keeps the seconds running of a start, and of an answer that is waited for.
+func (m *program) keepTicking() tea.Cmd {
+	starting := !m.start.live && m.start.err == nil
+	waiting := m.state != nil && m.state.Waiting != nil
+	if m.ticking || !starting && !waiting {
+		return nil
+	}
+	m.ticking = true
 	return tea.Tick(200*time.Millisecond, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
@@ -160,9 +167,8 @@ func (m *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyPressMsg:
 		return m, m.press(msg)
 	case tickMsg:
-		if !m.start.live && m.start.err == nil {
-			return m, m.tick()
-		}
+		m.ticking = false
+		return m, m.keepTicking()
 	case startedMsg:
 		return m, m.started(msg.err)
 	case phaseMsg:
@@ -172,10 +178,11 @@ func (m *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case stateMsg:
 		m.shown(msg.reading)
 		if msg.reader == m.reader {
-			return m, follow(m.ctx, m.reader, msg.changed, frameTime)
+			return m, tea.Batch(follow(m.ctx, m.reader, msg.changed, frameTime), m.keepTicking())
 		}
 	case calledMsg:
 		m.called(msg)
+		return m, m.keepTicking()
 	case savedMsg:
 		m.saved(msg)
 	}
@@ -340,9 +347,9 @@ func (m *program) press(k tea.KeyPressMsg) tea.Cmd {
 	return m.pressSession(k)
 }
 
-// leave quits; where a step is at work, only when it is asked for a second time.
+// leave quits; where a step is at work, and gets on, only when it is asked for a second time.
 func (m *program) leave(again bool) tea.Cmd {
-	if again || m.state == nil || m.current().Phase != lab.Running {
+	if again || m.state == nil || m.current().Phase != lab.Running || m.stuck() {
 		return tea.Quit
 	}
 	what := "the step is being applied"
@@ -352,6 +359,12 @@ func (m *program) leave(again bool) tea.Cmd {
 	m.leaving = true
 	m.sight.notice = notice{text: what + ": q again quits, esc stays"}
 	return nil
+}
+
+// stuck says that the cluster keeps the lab waiting.
+func (m *program) stuck() bool {
+	p := m.state.Progress
+	return m.state.Trouble != nil || m.state.Waiting != nil || p != nil && p.Waiting != ""
 }
 
 // View draws the screen.
@@ -387,7 +400,7 @@ func (m *program) lines() []string {
 
 // screen gathers what one picture needs. The scene is kept: it is made anew only for other observations.
 func (m *program) screen() *screen {
-	s := &screen{pen: m.pen, sight: m.sight, state: m.state, keys: m.keys}
+	s := &screen{pen: m.pen, sight: m.sight, state: m.state, keys: m.keys, now: m.clock()}
 	at := m.state.Current
 	if m.sight.back >= 0 {
 		at = m.sight.back

@@ -54,6 +54,9 @@ func (s *screen) progress(p *rewrite.Progress, w int) []string {
 	if total > 0 {
 		percent = done * 100 / total
 	}
+	if p.Waiting != "" {
+		out = append(out[:2:2], s.flow(s.clearly(), p.Waiting, w, s.warnBold.of("○ "), "  ")...)
+	}
 	return append(append(out, abreast(s.figures(p, percent), "    ", w)...), "")
 }
 
@@ -63,7 +66,7 @@ func (s *screen) figures(p *rewrite.Progress, percent int) []string {
 	out := []string{s.bold.of(number(percent) + " %"), figure("rate", number(int(p.Rate+0.5))+"/s")}
 	if s.state.Paused {
 		out = append(out, s.warnBold.of("○ paused"))
-	} else if p.Left > 0 {
+	} else if p.Left > 0 && p.Waiting == "" {
 		out = append(out, figure("left", took(p.Left)))
 	}
 	out = append(out, figure("answered", number(p.Done)+" of "+number(p.Total)))

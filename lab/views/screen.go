@@ -1,6 +1,10 @@
 package views
 
-import "github.com/crdlab/crdlab/lab"
+import (
+	"time"
+
+	"github.com/crdlab/crdlab/lab"
+)
 
 // focus is where the keys go that scroll.
 type focus struct {
@@ -48,6 +52,7 @@ type screen struct {
 	busy  string // the call that is going on
 	aside bool   // the explanation stands in the card
 	keys  keyMap
+	now   time.Time
 }
 
 func (s *screen) lookingBack() bool { return s.step.Index != s.state.Current }

@@ -114,8 +114,8 @@ func (s *screen) title(w int) string {
 // alerts are what is amiss, whatever the phase: the cluster out of sight, steps undone.
 func (s *screen) alerts(w int) []string {
 	var out []string
-	if t := s.state.Trouble; t != nil && (s.lookingBack() || width(t.Error())+42 > s.lay.w) { // the rule has no room for it
-		out = append(out, s.flow(s.clearly(), "The cluster cannot be followed at the moment: "+s.state.Trouble.Error(), w, s.warnBold.of("▲ "), "  ")...)
+	if t := s.state.Trouble; t != nil && s.troubleAtLength() {
+		out = append(out, s.flow(s.clearly(), "The cluster cannot be followed at the moment: "+t.Error(), w, s.warnBold.of("▲ "), "  ")...)
 	}
 	if live := s.state.Live; len(s.state.Undone) > 0 && live != nil && live.CRD == nil {
 		text := "The CRD is gone, and its objects with it: **r** begins again, **g** comes back to a step."

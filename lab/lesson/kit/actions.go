@@ -30,7 +30,10 @@ func ApplyCRD(ctx context.Context, env *lesson.Env, step, action string) error {
 	if err != nil {
 		return err
 	}
-	_, err = env.Client.Apply(ctx, evidence.DefinitionPath(env.Resource), Lab, true, body)
+	r, err := env.Client.Apply(ctx, evidence.DefinitionPath(env.Resource), Lab, true, body)
+	if err == nil && r.Elsewhere() {
+		return r.Err() // what the action would wait for now will not come
+	}
 	return err
 }
 
@@ -80,16 +83,27 @@ func Parse(doc string) (name string, asJSON []byte, err error) {
 // Until asks the server, as a probe, until it answers as it will from then on. A change of the CRD is answered before the
 // server's handler has taken it up; no event tells when it has.
 func Until(ctx context.Context, env *lesson.Env, path string, inEffect func(*evidence.Response) bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, lesson.Timeout, fmt.Errorf("the server did not take up the change of the CRD within %s (asked by GET %s)", lesson.Timeout, path))
+	late := fmt.Errorf("the server did not take up the change of the CRD within %s (asked by GET %s)", lesson.Timeout, path)
+	ctx, cancel := context.WithTimeoutCause(ctx, lesson.Timeout, late)
 	defer cancel()
+	var last error // why it could not be asked, the last time
 	for {
 		r, err := env.Probe().Unrecorded().Get(ctx, path, nil)
 		if err == nil && inEffect(r) {
 			return nil
 		}
+		if err == nil && r.Elsewhere() {
+			err = r.Err()
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			if cause := context.Cause(ctx); cause != late || last == nil {
+				return cause
+			}
+			return fmt.Errorf("wait until the change of the CRD is in effect, for %s: %w", lesson.Timeout, last)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
