@@ -2,7 +2,6 @@ package existing_test
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -162,10 +161,10 @@ func TestResetRemovesWhateverIsLeft(t *testing.T) {
 			s.patch("", `{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{`+
 				`"service":{"namespace":"crdlab-ana","name":"crdlab-webhook","port":443}}}}}}`)
 		},
-		"a dead webhook and no certificate, in deletion": func(s *scene) {
+		"a webhook that is dead, in deletion": func(s *scene) {
 			s.run("switch-storage")
 			s.patch("", `{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{`+
-				`"url":"https://127.0.0.1:1/","caBundle":"`+base64.StdEncoding.EncodeToString([]byte(pem))+`"}}}}}`)
+				`"url":"https://127.0.0.1:1/"}}}}}`)
 			s.ok(s.client.Delete(s.Context(), evidence.DefinitionPath(s.scope.Resource)))
 		},
 		"the namespace alone": func(s *scene) {
@@ -196,12 +195,6 @@ func TestResetRemovesWhateverIsLeft(t *testing.T) {
 		}
 	}
 }
-
-// pem is a certificate of nobody.
-const pem = `-----BEGIN CERTIFICATE-----
-MIIBszCCAVmgAwIBAgIUF5CqWIKo9R2H0JW9n3zGK0fW0ZkwCgYIKoZIzj0EAwIw
------END CERTIFICATE-----
-`
 
 // scene is a learner's lab on the user's cluster.
 type scene struct {

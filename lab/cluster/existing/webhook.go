@@ -22,7 +22,11 @@ const withdrawTimeout = 2 * time.Second
 
 // splitWebhook takes HOST[:PORT] apart; the port is 0 where there is none.
 func splitWebhook(address string) (host string, port int, err error) {
-	if a, err := netip.ParseAddr(strings.Trim(address, "[]")); err == nil {
+	bare := address
+	if strings.HasPrefix(bare, "[") && strings.HasSuffix(bare, "]") {
+		bare = bare[1 : len(bare)-1]
+	}
+	if a, err := netip.ParseAddr(bare); err == nil {
 		return a.String(), 0, nil
 	}
 	host, text, found := strings.Cut(address, ":")
