@@ -47,6 +47,9 @@ func (a *app) agree(ctx context.Context, p *place, what intent, tracks ...*lesso
 }
 
 func (a *app) consent(ctx context.Context, c *existing.Cluster, p *place, what intent, tracks []*lesson.Track) error {
+	if len(tracks) == 1 && tracks[0].Mappings != nil && p.webhook == "" {
+		return usage("the track %s has a conversion webhook, and the cluster must be told where this machine is; give --webhook-address HOST[:PORT]", tracks[0].ID)
+	}
 	scopes, err := scopesOf(tracks, p.learner, c.Info())
 	if err != nil {
 		return err
