@@ -19,12 +19,6 @@ import (
 	"github.com/crdlab/crdlab/lab/storage"
 )
 
-// DefaultGroup is the API group of a lab without a learner's name.
-const DefaultGroup = "lab.example.com"
-
-// DefaultNamespace is where a lab without a learner's name keeps its objects.
-const DefaultNamespace = "crdlab"
-
 // MinWidgets is how many objects a lesson speaks of by name; a lab has no fewer.
 const MinWidgets = lesson.MinWidgets
 
@@ -32,8 +26,8 @@ const MinWidgets = lesson.MinWidgets
 type Options struct {
 	Track   *lesson.Track
 	Cluster cluster.Cluster
-	Widgets int // how many objects the track begins with; MinWidgets where 0
-	Learner string
+	Widgets int    // how many objects the track begins with; MinWidgets where 0
+	Learner string // whose it is on a cluster of many; CheckLearner says which names are good
 	// Outlives: the cluster goes on when this process ends, however it does. Then a process of its own sees to it that the CRD
 	// does not depend on a webhook that is gone; the program's main must know conversion.GuardCommand.
 	Outlives bool
@@ -42,8 +36,10 @@ type Options struct {
 // Session is one learner's run of a track. Its methods may be called from several goroutines; one Apply, GoTo or Reset
 // goes on at a time, and a second one waits for it.
 type Session struct {
-	opts Options
-	log  *evidence.Log
+	opts       Options
+	log        *evidence.Log
+	scope      cluster.Scope
+	kubeconfig *cluster.OwnKubeconfig // with the learner's namespace, where the cluster's has another
 
 	working sync.Mutex // held by what changes the cluster: Apply, GoTo, Reset
 
@@ -75,14 +71,15 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	}
 	s := &Session{opts: o, log: evidence.NewLog(), changed: make(chan struct{}), resume: make(chan struct{})}
 	close(s.resume)
-	group, namespace := DefaultGroup, DefaultNamespace
-	if o.Learner != "" {
-		group, namespace = o.Learner+"."+group, namespace+"-"+o.Learner
+	err := CheckLearner(o.Learner)
+	if err != nil {
+		return nil, err
 	}
-	s.state = State{Track: o.Track, Cluster: o.Cluster.Info(), Resource: storage.Resource{Group: group, Plural: o.Track.Plural},
-		Namespace: namespace, Learner: o.Learner, Widgets: o.Widgets, StartedAt: time.Now()}
-	s.state.Kubeconfig, s.state.KubectlFlags = o.Cluster.Kubeconfig()
-	var err error
+	if s.scope, err = Scope(o.Track, o.Learner, o.Cluster.Info()); err != nil {
+		return nil, err
+	}
+	s.state = State{Track: o.Track, Cluster: o.Cluster.Info(), Resource: s.scope.Resource, Namespace: s.scope.Namespace,
+		Learner: o.Learner, Widgets: o.Widgets, StartedAt: time.Now()}
 	if s.common, err = o.Track.ReadProse("track"); err != nil {
 		return nil, err
 	}
@@ -93,18 +90,30 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 		}
 		s.prose = append(s.prose, p)
 	}
+	if err := cluster.Claim(ctx, o.Cluster, s.scope); err != nil {
+		return nil, err
+	}
 	if err := s.clear(ctx); err != nil {
 		return nil, err
 	}
-	return s, s.begin(ctx)
+	if err := s.kubectlIn(s.scope.Namespace); err != nil {
+		return nil, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, errors.Join(err, s.kubeconfig.Remove())
+	}
+	return s, nil
 }
 
-func (s *Session) scope() cluster.Scope {
-	return cluster.Scope{Resource: s.state.Resource, Namespace: s.state.Namespace}
-}
+// Scope is what belongs to this lab on its cluster.
+func (s *Session) Scope() cluster.Scope { return s.scope }
 
 // ownCRD is the scope without the namespace, which is needed again at once.
-func (s *Session) ownCRD() cluster.Scope { return cluster.Scope{Resource: s.state.Resource} }
+func (s *Session) ownCRD() cluster.Scope {
+	own := s.scope
+	own.Namespace = ""
+	return own
+}
 
 // clear removes what a lab left on the cluster; where nothing is left, nothing is done.
 func (s *Session) clear(ctx context.Context) error {
@@ -129,7 +138,11 @@ func (s *Session) clear(ctx context.Context) error {
 // begin starts to follow an empty cluster, at the track's first step.
 func (s *Session) begin(ctx context.Context) error {
 	if p, ok := s.opts.Cluster.(cluster.Preparer); ok {
-		if err := p.Prepare(ctx, s.scope()); err != nil {
+		if err := p.Prepare(ctx, s.scope); err != nil {
+			return fmt.Errorf("prepare the cluster: %w", err)
+		}
+	} else if s.scope.Owner != "" { // a fresh server has no namespace of a learner's
+		if err := cluster.MakeNamespace(ctx, s.opts.Cluster, s.scope); err != nil {
 			return fmt.Errorf("prepare the cluster: %w", err)
 		}
 	}
@@ -138,7 +151,7 @@ func (s *Session) begin(ctx context.Context) error {
 	}
 	from, err := s.opts.Cluster.Storage()
 	if errors.Is(err, storage.ErrNoAccess) {
-		from = nil
+		from = storage.Without(err) // which has the reason
 	} else if err != nil {
 		return fmt.Errorf("read the cluster's etcd: %w", err)
 	}
@@ -190,7 +203,11 @@ func (s *Session) fresh(i int) *Step {
 
 // env is what actions get; the lock is held.
 func (s *Session) env() *lesson.Env {
-	return &lesson.Env{Track: s.opts.Track, Cluster: s.opts.Cluster, Client: s.client, Storage: s.storage, Webhook: s.webhook, Resource: s.state.Resource,
+	from := s.storage
+	if s.observer.NoAccess() != nil {
+		from = nil
+	}
+	return &lesson.Env{Track: s.opts.Track, Cluster: s.opts.Cluster, Client: s.client, Storage: from, Webhook: s.webhook, Resource: s.state.Resource,
 		Namespace: s.state.Namespace, Learner: s.state.Learner, Widgets: s.state.Widgets, Progress: s.progress, Gate: s.gate}
 }
 
@@ -437,5 +454,5 @@ func (s *Session) Close(ctx context.Context) error {
 	}
 	err := s.endWebhook(ctx)
 	s.unfollow()
-	return err
+	return errors.Join(err, s.kubeconfig.Remove())
 }

@@ -16,8 +16,9 @@ var files embed.FS
 
 // Data is what a manifest is filled in with.
 type Data struct {
-	Group string   // the API group of the learner
-	Extra []Object // objects beyond those that the lesson speaks of
+	Group   string   // the API group of the learner
+	Learner string   // the name of the learner; empty where nobody gave one
+	Extra   []Object // objects beyond those that the lesson speaks of
 	// Webhook is where the CRD's conversion webhook is; nil where no lab serves one.
 	Webhook *Webhook
 }

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,10 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/crdlab/crdlab/lab/cluster/embedded"
+	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/report"
 	"github.com/crdlab/crdlab/lab/storage"
@@ -30,9 +25,9 @@ import (
 
 // checkFlags say where a CRD is, and which versions of it are to be dropped.
 type checkFlags struct {
-	kubeconfig, context string
-	drop                []string
-	format              string
+	target
+	drop   []string
+	format string
 }
 
 func (a *app) check() *cobra.Command {
@@ -45,7 +40,8 @@ func (a *app) check() *cobra.Command {
 			"bytes cannot be read, the answer is unknown at best. Exit code 0: complete;\n" +
 			"1: incomplete; 3: unknown; 2: it could not be looked at.\n\n" +
 			"A cluster must be named, with --kubeconfig or with --context of your own\n" +
-			"kubeconfig. With the kubeconfig of crdlab serve the bytes are read.\n\n" +
+			"kubeconfig. The bytes are read with the kubeconfig of crdlab serve, through\n" +
+			"etcdctl in the cluster's own etcd pod, or from --etcd-endpoints.\n\n" +
 			"Without --drop it asks of the migration to the newest version, as Kubernetes\n" +
 			"orders them, that is served or stored at; all others are to be dropped.",
 		Example: "crdlab check widgets.lab.example.com --kubeconfig lab.kubeconfig",
@@ -72,19 +68,22 @@ func (a *app) check() *cobra.Command {
 		},
 	}
 	c.Flags().StringSliceVar(&f.drop, "drop", nil, "a version to be dropped; may be repeated (default: all but the newest)")
-	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig of the cluster")
-	c.Flags().StringVar(&f.context, "context", "", "a context of the kubeconfig; without --kubeconfig, of your own")
+	f.target.flags(c, "the kubeconfig of the cluster", "a context of the kubeconfig; without --kubeconfig, of your own")
 	outputFlag(c, &f.format, formatText, formatJSON)
 	return c
 }
 
 func (a *app) checkCRD(ctx context.Context, resource storage.Resource, f checkFlags) (err error) {
-	config, from, end, err := reach(f)
+	c, err := f.connect(ctx, "", "")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, end(ctx)) }()
-	client, err := evidence.NewClient(config, nil)
+	defer func() { err = errors.Join(err, closing(ctx, c.Close)) }()
+	from, err := stored(c)
+	if err != nil {
+		return err
+	}
+	client, err := evidence.NewClient(c.Config(), nil)
 	if err != nil {
 		return err
 	}
@@ -155,46 +154,11 @@ func misspelt(v *verdict.Verdict) error {
 
 var numbers = regexp.MustCompile("[0-9]+")
 
-// reach returns how a cluster is read: its API, and its stored values where it is a crdlab server's. The function that
-// it returns ends that.
-func reach(f checkFlags) (*rest.Config, storage.Reader, func(context.Context) error, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	for _, path := range rules.GetLoadingPrecedence() {
-		if _, err := embedded.ReadKubeconfig(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, nil, nil, fmt.Errorf("%w; give --kubeconfig another file", err)
-		}
+// stored opens the stored values; where they cannot be read, what it returns says why to whoever asks.
+func stored(c cluster.Cluster) (storage.Reader, error) {
+	from, err := c.Storage()
+	if errors.Is(err, storage.ErrNoAccess) {
+		return storage.Without(err), nil
 	}
-	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
-	raw, err := loaded.RawConfig()
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, nil, nil, fmt.Errorf("there is no kubeconfig %s; give --kubeconfig a file that exists", f.kubeconfig)
-		}
-		return nil, nil, nil, fmt.Errorf("read the kubeconfig: %w; give --kubeconfig another file", err)
-	}
-	names := slices.Sorted(maps.Keys(raw.Contexts))
-	switch current := cmp.Or(f.context, raw.CurrentContext); {
-	case current == "" && len(names) == 0:
-		return nil, nil, nil, usage("%s names no cluster; give --kubeconfig another file", f.kubeconfig)
-	case current == "":
-		return nil, nil, nil, usage("%s has no current context; give --context one of %s", f.kubeconfig, orList(names))
-	case raw.Contexts[current] == nil:
-		return nil, nil, nil, usage("the kubeconfig has no context %q%s; kubectl config get-contexts lists them", current, didYouMean(current, names))
-	}
-	if f.kubeconfig != "" && (f.context == "" || f.context == raw.CurrentContext) {
-		c, err := embedded.Attach(f.kubeconfig)
-		if err == nil {
-			from, err := c.Storage()
-			return c.Config(), from, c.Close, err
-		}
-		if !errors.Is(err, embedded.ErrNotCrdlab) {
-			return nil, nil, nil, err
-		}
-	}
-	config, err := loaded.ClientConfig()
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("read the kubeconfig: %w; give --kubeconfig another file, or --context", err)
-	}
-	return config, nil, func(context.Context) error { return nil }, nil
+	return from, err
 }

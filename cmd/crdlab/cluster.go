@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/cluster/kind"
@@ -23,35 +24,84 @@ const noticeTime = time.Second
 const (
 	onEmbedded = "embedded"
 	onKind     = "kind"
+	onExisting = "existing"
 )
 
-// place says where a lab runs.
+var kindsOfClusters = []string{onEmbedded, onKind, onExisting}
+
+// place says where a lab runs, and whose it is.
 type place struct {
 	cluster             string
 	kindName, kindImage string
-	kubeconfig          string // of a crdlab serve; instead of a cluster
+	target              // of crdlab serve, or a context of the user's own; instead of another cluster
+	webhook             string
+	yes                 bool
+	learner             string
 }
 
 // flags adds them to a command.
 func (p *place) flags(c *cobra.Command) {
-	kinds := []string{onEmbedded, onKind}
-	c.Flags().StringVar(&p.cluster, "cluster", onEmbedded, "where to run: embedded is an API server within crdlab, kind a Kubernetes cluster in containers")
-	c.Flags().StringVar(&p.kindName, "kind-name", kind.DefaultName, "the name of the kind cluster; it is made where it is not there")
-	c.Flags().StringVar(&p.kindImage, "kind-image", "", "the image of its nodes, where it is made (default: kind's own)")
-	_ = c.RegisterFlagCompletionFunc("cluster", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
-	checks(c, func([]string) error {
-		if p.cluster == onKind && p.kubeconfig != "" {
-			return usage("--kubeconfig is of a crdlab serve, and --cluster kind is another cluster; give one of them")
-		}
-		return oneOf("--cluster", p.cluster, kinds)
-	})
+	f := c.Flags()
+	f.StringVar(&p.cluster, "cluster", onEmbedded, "where to run: embedded is an API server within crdlab, kind a Kubernetes cluster in containers, existing one of your kubeconfig (--context)")
+	f.StringVar(&p.kindName, "kind-name", kind.DefaultName, "the name of the kind cluster; it is made where it is not there")
+	f.StringVar(&p.kindImage, "kind-image", "", "the image of its nodes, where it is made (default: kind's own)")
+	p.target.flags(c, "the kubeconfig of a crdlab serve; with --context, of any cluster", "run on this context of your kubeconfig, or of --kubeconfig; you are asked before anything is written")
+	f.StringVar(&p.webhook, "webhook-address", "", "HOST[:PORT] at which the API server of --context reaches this machine, for conversion webhooks")
+	f.BoolVar(&p.yes, "yes", false, "do not ask before something is written to the cluster of --context")
+	f.StringVar(&p.learner, "learner", "", "a name of yours, for an API group and a namespace of your own on a cluster of many")
+	_ = c.RegisterFlagCompletionFunc("cluster", cobra.FixedCompletions(kindsOfClusters, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("learner", cobra.NoFileCompletions)
+	_ = c.RegisterFlagCompletionFunc("webhook-address", cobra.NoFileCompletions)
+	checks(c, func([]string) error { return p.check(c.Flags().Changed("cluster")) })
 }
 
-// open starts an API server in a child process, takes up or makes a kind cluster, or joins the server that a kubeconfig
-// is of. The way on is what to do where the child ends by itself.
+// check refuses flags that do not go together. A context implies --cluster existing.
+func (p *place) check(chosen bool) error {
+	if err := oneOf("--cluster", p.cluster, kindsOfClusters); err != nil {
+		return err
+	}
+	if err := lab.CheckLearner(p.learner); err != nil {
+		return usage("--learner %w", err)
+	}
+	switch {
+	case p.context != "" && chosen && p.cluster != onExisting:
+		return usage("--context is of a cluster that is there already, and --cluster %s is another; give one of them", p.cluster)
+	case p.cluster == onKind && p.kubeconfig != "":
+		return usage("--kubeconfig is of a crdlab serve, and --cluster kind is another cluster; give one of them")
+	case p.cluster == onExisting && p.context == "":
+		return p.noContext()
+	case p.context != "":
+		p.cluster = onExisting
+	case p.etcd.given():
+		return usage("--etcd-... are of the cluster of --context; give --context NAME too")
+	case p.webhook != "":
+		return usage("--webhook-address is for the cluster of --context; give --context NAME too")
+	}
+	return nil
+}
+
+// noContext names the contexts that can be given.
+func (p *place) noContext() error {
+	what := "a context of your kubeconfig"
+	if names := p.contexts(); len(names) > 0 {
+		what = "one of " + orList(names)
+	}
+	return usage("--cluster existing needs a context; give --context NAME, %s", what)
+}
+
+// name is what a person calls the cluster.
+func (p *place) name() string {
+	if p.cluster == onExisting {
+		return p.context
+	}
+	return p.cluster
+}
+
+// open starts an API server in a child process, takes up or makes a kind cluster, joins the server that a kubeconfig is of,
+// or takes up the cluster that was agreed to. The way on is what to do where the child ends by itself.
 func (p *place) open(ctx context.Context, wayOn string, onPhase func(cluster.Phase)) (cluster.Cluster, error) {
 	switch {
-	case p.kubeconfig != "":
+	case p.kubeconfig != "" && p.context == "":
 		return joined(p.kubeconfig)
 	case p.cluster == onKind:
 		k, err := kind.Create(ctx, kind.Options{Name: p.kindName, Image: p.kindImage, OnPhase: onPhase})
@@ -70,7 +120,8 @@ func (p *place) open(ctx context.Context, wayOn string, onPhase func(cluster.Pha
 func joined(kubeconfig string) (cluster.Cluster, error) {
 	c, err := embedded.Attach(kubeconfig)
 	if errors.Is(err, embedded.ErrNotCrdlab) {
-		return nil, fmt.Errorf("%s is not the kubeconfig of a crdlab server, and a lab touches no other cluster; crdlab serve --write-kubeconfig FILE makes one", kubeconfig)
+		return nil, fmt.Errorf("%s is not the kubeconfig of a crdlab server, and a lab touches no other cluster unless you name its context; "+
+			"give --context too, or the file that crdlab serve --write-kubeconfig FILE makes", kubeconfig)
 	}
 	if err != nil {
 		return nil, err
@@ -79,17 +130,27 @@ func joined(kubeconfig string) (cluster.Cluster, error) {
 }
 
 // outlives says that the cluster goes on when the lab has ended.
-func (p *place) outlives() bool { return p.kubeconfig != "" || p.cluster == onKind }
+func (p *place) outlives() bool { return p.kubeconfig != "" || p.cluster != onEmbedded }
 
 // reset is the command that removes what the lab made there.
 func (p *place) reset() string {
-	switch {
-	case p.kubeconfig != "":
-		return "crdlab reset --kubeconfig " + cluster.ShellWord(p.kubeconfig)
-	case p.kindName != kind.DefaultName:
-		return "crdlab reset --cluster kind --kind-name " + cluster.ShellWord(p.kindName)
+	out := "crdlab reset"
+	if p.cluster == onKind {
+		out += " --cluster kind"
+		if p.kindName != kind.DefaultName {
+			out += " --kind-name " + cluster.ShellWord(p.kindName)
+		}
 	}
-	return "crdlab reset --cluster kind"
+	if p.context != "" {
+		out += " --context " + cluster.ShellWord(p.context)
+	}
+	if p.kubeconfig != "" {
+		out += " --kubeconfig " + cluster.ShellWord(p.kubeconfig)
+	}
+	if p.learner != "" {
+		out += " --learner " + p.learner
+	}
+	return out
 }
 
 // cutOff says why somebody was cut off whose server has ended by itself: that is noticed a little later than the cut.

@@ -18,15 +18,20 @@ import (
 
 // lab opens the lab in the terminal; line by line where there is none, or it can do no more.
 func (a *app) lab(ctx context.Context) (err error) {
+	agreed, err := a.agree(ctx, &a.place, toWork, steps.Tracks()...)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	plain := a.plain || !a.canShow()
 	server := newServer(a.place, plain)
+	server.agreed = agreed
 	defer func() {
 		cancel()
 		err = errors.Join(err, closing(ctx, server.close))
 	}()
 	l := &views.Lab{
-		ClusterName: a.place.cluster,
+		ClusterName: a.place.name(),
 		Start:       server.start,
 		Phases:      server.phases,
 		Open: func(ctx context.Context, id string) (views.Session, error) {
@@ -34,7 +39,7 @@ func (a *app) lab(ctx context.Context) (err error) {
 			if err != nil {
 				return nil, err
 			}
-			return lab.Open(ctx, lab.Options{Track: track, Cluster: server.running(), Widgets: a.widgets, Outlives: a.place.outlives()})
+			return lab.Open(ctx, lab.Options{Track: track, Cluster: server.running(), Widgets: a.widgets, Learner: a.place.learner, Outlives: a.place.outlives()})
 		},
 		Report: writeReport,
 	}
@@ -49,6 +54,8 @@ func (a *app) lab(ctx context.Context) (err error) {
 	if a.place.cluster == onKind && server.running() != nil {
 		a.note("The kind cluster %s goes on, and what the lab made on it; %s removes that, crdlab cluster delete --kind-name %s the cluster.",
 			a.place.kindName, a.place.reset(), a.place.kindName)
+	} else if a.place.outlives() && server.running() != nil {
+		a.note("What the lab made is still there; %s removes it.", a.place.reset())
 	}
 	switch {
 	case errors.Is(err, views.ErrInterrupted):
@@ -78,6 +85,7 @@ type server struct {
 	place  place
 	phases chan views.Phase // closed when it is live
 	wayOn  string           // what to do where it has ended by itself
+	agreed cluster.Cluster  // one that is there already, and is to be used; nil where one is to be started
 
 	mu      sync.Mutex // held while it starts
 	started bool
@@ -101,6 +109,11 @@ func (s *server) start(ctx context.Context) error {
 		return errors.New("the API server was started before")
 	}
 	s.started = true
+	if s.agreed != nil {
+		s.cluster = s.agreed
+		close(s.phases)
+		return nil
+	}
 	live := false
 	c, err := s.place.open(ctx, s.wayOn, func(p cluster.Phase) {
 		if live {
@@ -142,10 +155,13 @@ func (s *server) close(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.started = true // a start that comes too late
-	if s.cluster == nil {
-		return nil
+	switch {
+	case s.cluster != nil:
+		return s.cluster.Close(ctx)
+	case s.agreed != nil:
+		return s.agreed.Close(ctx)
 	}
-	return s.cluster.Close(ctx)
+	return nil
 }
 
 // writeReport writes a run as Markdown to a new file in the working folder.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	kubectlcmd "k8s.io/kubectl/pkg/cmd"
 
@@ -136,14 +137,22 @@ func occupy(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 }
 
-// foreign FROM TO writes a kubeconfig as another program would have written it: the same server, and no word of its etcd.
+// foreign FROM TO [NAME] writes a kubeconfig as another program would have written it: the same server, and no word of its
+// etcd, whose endpoint goes into a variable.
 func foreign(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: foreign FROM TO")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: foreign FROM TO [NAME]")
 	}
 	config, err := clientcmd.LoadFromFile(ts.MkAbs(args[0]))
 	ts.Check(err)
 	for _, c := range config.Clusters {
+		for _, e := range c.Extensions {
+			var storage struct{ Endpoint string }
+			ts.Check(json.Unmarshal(e.(*runtime.Unknown).Raw, &storage))
+			if len(args) == 3 {
+				ts.Setenv(args[2], storage.Endpoint)
+			}
+		}
 		c.Extensions = nil
 	}
 	ts.Check(clientcmd.WriteToFile(*config, ts.MkAbs(args[1])))

@@ -13,7 +13,8 @@ import (
 )
 
 func (a *app) manifests() *cobra.Command {
-	return &cobra.Command{
+	var learner string
+	c := &cobra.Command{
 		Use:   "manifests TRACK [STEP[.ACTION]]",
 		Short: "The YAML of a step, for kubectl apply -f -",
 		Long: "Prints what the steps of a track apply, with the API group filled in: of one\n" +
@@ -34,9 +35,15 @@ func (a *app) manifests() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printManifests(a.out, track, wanted, manifests.Data{Group: lab.DefaultGroup, Extra: manifests.Extra(lab.MinWidgets, a.widgets)})
+			if err := lab.CheckLearner(learner); err != nil {
+				return usage("--learner %w", err)
+			}
+			return printManifests(a.out, track, wanted, manifests.Data{Group: lab.Group(learner), Learner: learner, Extra: manifests.Extra(lab.MinWidgets, a.widgets)})
 		},
 	}
+	c.Flags().StringVar(&learner, "learner", "", "the learner whose API group it is to be")
+	_ = c.RegisterFlagCompletionFunc("learner", cobra.NoFileCompletions)
+	return c
 }
 
 // manifest is an action that applies a file.

@@ -11,11 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 
-	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/steps"
-	"github.com/crdlab/crdlab/lab/storage"
 )
 
 func (a *app) reset() *cobra.Command {
@@ -23,54 +21,67 @@ func (a *app) reset() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reset",
 		Short: "Remove what the lab made",
-		Long: "With --kubeconfig, or --cluster kind: removes the CRDs and objects of the lab\n" +
-			"from that cluster, and nothing else. Without either: removes the folders that labs\n" +
-			"which were killed have left on this machine.",
+		Long: "With --kubeconfig, --context or --cluster kind: removes the CRDs, the objects and the\n" +
+			"namespace of the lab from that cluster, and nothing else; with --learner, of that\n" +
+			"learner alone. On the cluster of --context you are asked before. Without any of\n" +
+			"them: removes the folders that labs which were killed have left on this machine.",
 		Example: "crdlab reset --kubeconfig lab.kubeconfig",
 		Args:    arguments(0, 0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if !p.outlives() {
-				return a.resetMachine()
+			switch {
+			case p.outlives():
+				return a.resetCluster(c.Context(), p)
+			case p.learner != "":
+				return usage("no cluster is named from which to remove what is %s's; give --context NAME, --kubeconfig FILE or --cluster kind", p.learner)
 			}
-			return a.resetCluster(c.Context(), p)
+			return a.resetMachine()
 		},
 	}
-	c.Flags().StringVar(&p.kubeconfig, "kubeconfig", "", "the kubeconfig of a crdlab serve")
 	p.flags(c)
 	return c
 }
 
 // resetCluster removes what tracks make from a server that goes on.
 func (a *app) resetCluster(ctx context.Context, p place) (err error) {
-	c, err := p.open(ctx, "", nil)
+	c, err := a.agree(ctx, &p, toRemove, steps.Tracks()...)
+	if err == nil && c == nil {
+		c, err = p.open(ctx, "", nil)
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closing(ctx, c.Close)) }()
+	scopes, err := scopesOf(steps.Tracks(), p.learner, c.Info())
+	if err != nil {
+		return err
+	}
+	for _, s := range scopes {
+		if err := a.resetScope(ctx, c, s); err != nil {
+			return fmt.Errorf("remove %s: %w", s.Resource, err)
+		}
+	}
+	return nil
+}
+
+// resetScope removes a CRD with its objects, and the namespace also where there is no CRD any more.
+func (a *app) resetScope(ctx context.Context, c cluster.Cluster, s cluster.Scope) error {
 	crds, err := metadata.NewForConfig(c.Config())
 	if err != nil {
 		return err
 	}
-	removed := map[storage.Resource]bool{}
-	for _, t := range steps.Tracks() {
-		r := storage.Resource{Group: lab.DefaultGroup, Plural: t.Plural}
-		if removed[r] {
-			continue
-		}
-		removed[r] = true
-		_, err := crds.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, r.String(), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			a.note("There was no CRD %s; nothing was removed.", r)
-			continue
-		}
-		if err := c.Reset(ctx, cluster.Scope{Resource: r, Namespace: lab.DefaultNamespace}); err != nil {
-			return fmt.Errorf("remove %s: %w", r, err)
-		}
-		if _, err := fmt.Fprintf(a.out, "removed %s and its objects\n", r); err != nil {
+	_, err = crds.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, s.Resource.String(), metav1.GetOptions{})
+	gone := apierrors.IsNotFound(err)
+	if !gone || s.Owner != "" {
+		if err := cluster.Clean(ctx, c, s); err != nil {
 			return err
 		}
 	}
-	return nil
+	if gone {
+		a.note("There was no CRD %s; nothing was removed.", s.Resource)
+		return nil
+	}
+	_, err = fmt.Fprintf(a.out, "removed %s and its objects\n", s.Resource)
+	return err
 }
 
 // resetMachine removes what labs that were killed have left.

@@ -28,9 +28,9 @@ func (a *app) run() *cobra.Command {
 		Long: "Runs the steps of a track one after the other and tells each with its action,\n" +
 			"its evidence and its checks. Exit code 0: every check passed; 1: one failed;\n" +
 			"3: one could not be made; 2: the run could not be done.\n\n" +
-			"Without --kubeconfig it runs on an API server of its own, which is gone\n" +
-			"afterwards. A kubeconfig is that of crdlab serve; what an earlier run made there\n" +
-			"is removed first.",
+			"Without --kubeconfig, --context or --cluster it runs on an API server of its own,\n" +
+			"which is gone afterwards. A kubeconfig without a context is that of crdlab serve.\n" +
+			"What an earlier run made is removed first, and only that.",
 		Example:           "crdlab run migrate --until switch-storage",
 		Args:              arguments(1, 1, "a track"),
 		ValidArgsFunction: completeTrack,
@@ -49,7 +49,6 @@ func (a *app) run() *cobra.Command {
 	}
 	c.Flags().StringVar(&f.until, "until", "", "the last step to be run")
 	c.Flags().BoolVar(&f.clean, "clean", false, "remove at the end what the run made; matters where the cluster goes on")
-	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "run on the API server of crdlab serve that wrote this file")
 	f.place.flags(c)
 	outputFlag(c, &f.format, formatText, formatJSON, formatMarkdown)
 	_ = c.RegisterFlagCompletionFunc("until", func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -60,19 +59,25 @@ func (a *app) run() *cobra.Command {
 
 // runTrack runs a track on a cluster, tells it, and leaves the cluster as it was asked to.
 func (a *app) runTrack(ctx context.Context, track *lesson.Track, f runFlags) (err error) {
+	c, err := a.agree(ctx, &f.place, toWork, track)
+	if err != nil {
+		return err
+	}
 	progress := a.progress()
 	defer progress.end()
-	progress.say("starting the API server")
-	c, err := f.open(ctx, "run it again", func(p cluster.Phase) {
-		if f.cluster == onKind {
-			progress.say(p.Name)
-		}
-	})
+	if c == nil {
+		progress.say("starting the API server")
+		c, err = f.open(ctx, "run it again", func(p cluster.Phase) {
+			if f.cluster == onKind {
+				progress.say(p.Name)
+			}
+		})
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closing(ctx, c.Close)) }()
-	s, err := lab.Open(ctx, lab.Options{Track: track, Cluster: c, Widgets: a.widgets, Outlives: f.outlives()})
+	s, err := lab.Open(ctx, lab.Options{Track: track, Cluster: c, Widgets: a.widgets, Learner: f.learner, Outlives: f.outlives()})
 	if err != nil {
 		return cutOff(ctx, c, err)
 	}
@@ -85,8 +90,7 @@ func (a *app) runTrack(ctx context.Context, track *lesson.Track, f runFlags) (er
 	switch {
 	case !f.outlives(): // it goes with the server
 	case f.clean:
-		now := s.State()
-		if err := c.Reset(ctx, cluster.Scope{Resource: now.Resource, Namespace: now.Namespace}); err != nil {
+		if err := cluster.Clean(ctx, c, s.Scope()); err != nil {
 			return err
 		}
 	default:

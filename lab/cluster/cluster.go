@@ -40,12 +40,17 @@ type Info struct {
 	Type    string   // embedded, kind, existing
 	Version string   // as the server's /version says it, without the leading v
 	Lacks   []string // what a full cluster has and this one has not, for people
+	Shared  bool     // others may use it too: what is there belongs to somebody
 }
 
 // Scope is what belongs to one lab: the CRD, its objects and their namespace.
 type Scope struct {
 	Resource  storage.Resource
 	Namespace string // where empty, a Reset leaves namespaces alone: it takes seconds to delete one
+	Learner   string // whose it is among many; empty where nobody gave a name
+	Owner     string // the id of who must own it (OwnerID); empty where nobody else gets at the cluster
+	// Versions are all at which objects may be stored; for a Reset where the bytes, which tell, cannot be read.
+	Versions []string
 }
 
 // WebhookListener is where the API server can reach this process. The caller owns TLS, faults and rotation.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -37,7 +39,8 @@ const (
 
 // Remove deletes a CRD and its objects through the API, whatever state they are in, and returns when they are gone; one
 // that is not there is no error. It is ErrForeign if the CRD does not carry the label that the lab gives to what it makes.
-func Remove(ctx context.Context, c Cluster, resource storage.Resource) error {
+// Where the bytes cannot be read, objects may be stored at any of the versions given.
+func Remove(ctx context.Context, c Cluster, resource storage.Resource, versions ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, removeTimeout, errors.New("not done after "+removeTimeout.String()))
 	defer cancel()
 	definitions, err := apiextensions.NewForConfig(c.Config())
@@ -48,7 +51,7 @@ func Remove(ctx context.Context, c Cluster, resource storage.Resource) error {
 	if err != nil {
 		return fmt.Errorf("reset: make a client: %w", err)
 	}
-	r := &removal{cluster: c, crds: definitions.CustomResourceDefinitions(), objects: objects, resource: resource}
+	r := &removal{cluster: c, crds: definitions.CustomResourceDefinitions(), objects: objects, resource: resource, versions: versions}
 	if err := r.run(ctx); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reset %s: %w", resource, err)
 	}
@@ -61,6 +64,7 @@ type removal struct {
 	crds     apiextensions.CustomResourceDefinitionInterface
 	objects  metadata.Interface
 	resource storage.Resource
+	versions []string // at which objects may be stored
 }
 
 func (r *removal) run(ctx context.Context) error {
@@ -169,24 +173,22 @@ func (r *removal) healthy(ctx context.Context, crd *apiextensionsv1.CustomResour
 	return true
 }
 
-// storedVersions are the versions in the stored values; the CRD's own record may be wrong.
+// storedVersions are the versions in the stored values; the CRD's own record may be wrong. Where the values cannot be read,
+// they are all that are possible.
 func (r *removal) storedVersions(ctx context.Context) ([]string, error) {
 	reader, err := r.cluster.Storage()
 	if errors.Is(err, storage.ErrNoAccess) {
-		return nil, nil // then its record has to do
+		return slices.Clone(r.versions), nil
 	} else if err != nil {
 		return nil, err
 	}
 	defer reader.Close()
 	counts, err := storage.Count(ctx, reader, r.resource)
-	if err != nil && !errors.Is(err, storage.ErrNoAccess) { // one that it cannot read does not hide those before it
-		return nil, err
+	versions := slices.Collect(maps.Keys(counts.ByVersion))
+	if errors.Is(err, storage.ErrNoAccess) { // one that it cannot read does not hide those before it
+		return append(versions, r.versions...), nil
 	}
-	var versions []string
-	for v := range counts.ByVersion {
-		versions = append(versions, v)
-	}
-	return versions, nil
+	return versions, err
 }
 
 // mendVersions adds the versions that are missing, unserved, serves the storage version, and lifts every schema.
@@ -252,8 +254,10 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) schema.GroupV
 var errNotYet = errors.New("it is still being deleted")
 
 // poll tries again while the server is only not ready yet, until the context ends; then it says what was the matter.
-func poll(ctx context.Context, try func() error) error {
-	tick := time.NewTicker(removeInterval)
+func poll(ctx context.Context, try func() error) error { return pollEvery(ctx, removeInterval, try) }
+
+func pollEvery(ctx context.Context, interval time.Duration, try func() error) error {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		err := try()

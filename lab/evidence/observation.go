@@ -53,8 +53,18 @@ type Version struct {
 // Stored counts the objects by stored version, from their bytes.
 type Stored struct {
 	Access    bool           `json:"access"`
+	Reason    string         `json:"reason,omitempty"` // why there is no access, where that is known
 	Total     int            `json:"total"`
 	ByVersion map[string]int `json:"byVersion"`
+}
+
+// Missing says that the stored values cannot be read, and why, as far as that is known.
+func (s Stored) Missing() string {
+	out := "the stored values cannot be read on this cluster"
+	if s.Reason != "" {
+		out += ": " + s.Reason
+	}
+	return out
 }
 
 // Object is one object: its view at every version in spec.versions, its stored value and its managers.

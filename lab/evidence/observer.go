@@ -62,6 +62,7 @@ type Observer struct {
 	idle    bool // nothing is left to be read
 	seen    int64
 	trouble error
+	blind   error  // why etcd cannot be read; nil where it can
 	chosen  string // the key of the selected object
 
 	// The store: of the loop's goroutine alone.
@@ -90,16 +91,19 @@ func Observe(ctx context.Context, client *Client, from storage.Reader, resource 
 	ctx, cancel := context.WithCancel(ctx)
 	o := &Observer{client: client.As(ByObserver).Unrecorded(), storage: from, resource: resource, pinned: pinned, cancel: cancel,
 		ended: make(chan struct{}), changed: make(chan struct{}), names: make(chan selection, 16), asked: make(chan chan struct{}), reading: make(chan struct{}, 1)}
-	load, run := o.load, o.run
 	if from == nil {
-		load, run = o.loadFromAPI, o.poll
+		o.storage = storage.Without(storage.ErrNoAccess)
 	}
-	if err := load(ctx); err != nil {
+	err := o.load(ctx)
+	if o.lost(err) {
+		err = o.loadFromAPI(ctx)
+	}
+	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("observe %s: %w", resource, err)
 	}
 	o.publish(true)
-	go run(ctx)
+	go o.run(ctx)
 	return o, nil
 }
 
@@ -134,22 +138,24 @@ func (o *Observer) Select(namespace, name string) {
 // Sync waits until everything that is in etcd now has been observed, and returns that observation. A cluster that cannot
 // be followed it bears for a while; then the error says what stands in the way.
 func (o *Observer) Sync(ctx context.Context) (*Observation, error) {
-	if o.storage == nil {
-		return o.now(ctx, func() bool { return true })
-	}
-	return o.await(ctx, func(revision int64) bool { return o.seen >= revision })
+	return o.reached(ctx, func() bool { return true })
 }
 
 // Rest waits until everything that is in etcd now has been observed and nothing is left to be read: unless somebody
 // changes the cluster, no newer observation will come.
 func (o *Observer) Rest(ctx context.Context) (*Observation, error) {
-	if o.storage == nil {
-		return o.now(ctx, func() bool { return o.idle })
-	}
-	return o.await(ctx, func(revision int64) bool { return o.seen >= revision && o.idle })
+	return o.reached(ctx, func() bool { return o.idle })
 }
 
-func (o *Observer) await(ctx context.Context, reached func(revision int64) bool) (*Observation, error) {
+// reached waits until everything is observed and a condition holds.
+func (o *Observer) reached(ctx context.Context, also func() bool) (*Observation, error) {
+	if o.NoAccess() != nil {
+		return o.now(ctx, also)
+	}
+	return o.await(ctx, also)
+}
+
+func (o *Observer) await(ctx context.Context, also func() bool) (*Observation, error) {
 	var bear patience
 	revision, err := o.storage.Revision(ctx)
 	for {
@@ -157,8 +163,12 @@ func (o *Observer) await(ctx context.Context, reached func(revision int64) bool)
 			revision, err = o.storage.Revision(ctx)
 		}
 		o.mu.Lock()
-		done, latest, changed, trouble := err == nil && reached(revision), o.latest, o.changed, o.trouble
+		done := err == nil && o.seen >= revision && also()
+		latest, changed, trouble, blind := o.latest, o.changed, o.trouble, o.blind
 		o.mu.Unlock()
+		if blind != nil { // it was found out meanwhile
+			return o.now(ctx, also)
+		}
 		if done {
 			return latest, nil
 		}
@@ -236,16 +246,20 @@ func (o *Observer) load(ctx context.Context) error {
 	return err
 }
 
-// run follows the cluster. Whatever goes wrong, it says so, loads again and goes on.
+// run follows the cluster. Whatever goes wrong, it says so, loads again and goes on; without access to etcd it goes on
+// without.
 func (o *Observer) run(ctx context.Context) {
 	defer close(o.ended)
 	var err error
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for wait := 50 * time.Millisecond; o.NoAccess() == nil; wait = min(2*wait, time.Second) {
 		if err == nil {
 			err = o.follow(ctx)
 		}
 		if ctx.Err() != nil {
 			return
+		}
+		if o.lost(err) {
+			break
 		}
 		o.fail(err)
 		select {
@@ -257,7 +271,7 @@ func (o *Observer) run(ctx context.Context) {
 			err = o.load(ctx)
 		}
 		if err != nil {
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !o.lost(err) {
 				o.fail(err)
 			}
 			continue
@@ -265,6 +279,7 @@ func (o *Observer) run(ctx context.Context) {
 		wait = 50 * time.Millisecond
 		o.publish(true)
 	}
+	o.poll(ctx)
 }
 
 // failure is what stands in the way at the moment; nil where nothing does.
@@ -652,7 +667,7 @@ func (o *Observer) reach(idle bool) {
 
 func (o *Observer) publish(idle bool) {
 	n := &Observation{At: time.Now(), Revision: o.counts.Revision, CRD: o.crd, Objects: make([]*Object, 0, len(o.held)),
-		Stored: Stored{Access: o.storage != nil, Total: o.counts.Total, ByVersion: map[string]int{}}, ObjectsOmitted: o.counts.Total - len(o.held)}
+		Stored: Stored{Access: o.NoAccess() == nil, Reason: storage.Reason(o.NoAccess()), Total: o.counts.Total, ByVersion: map[string]int{}}, ObjectsOmitted: o.counts.Total - len(o.held)}
 	for v, c := range o.counts.ByVersion {
 		n.Stored.ByVersion[v] = c
 	}

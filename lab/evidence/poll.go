@@ -21,7 +21,6 @@ const handlerPatience = time.Second
 // poll follows the cluster through the API alone. It sees no stored value, and of many objects only the first and those
 // that are always held.
 func (o *Observer) poll(ctx context.Context) {
-	defer close(o.ended)
 	for {
 		select {
 		case s := <-o.names:

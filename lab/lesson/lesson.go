@@ -165,7 +165,7 @@ type Env struct {
 
 // Manifest is what the track's manifests are filled in with.
 func (e *Env) Manifest() manifests.Data {
-	d := manifests.Data{Group: e.Resource.Group, Extra: manifests.Extra(MinWidgets, e.Widgets)}
+	d := manifests.Data{Group: e.Resource.Group, Learner: e.Learner, Extra: manifests.Extra(MinWidgets, e.Widgets)}
 	if e.Webhook != nil {
 		d.Webhook = manifestWebhook(e.Webhook.ClientConfig())
 	}
@@ -281,7 +281,11 @@ func text(v any) string {
 // Evaluate makes a check, or skips it where its need is not met.
 func (c Check) Evaluate(e Evidence) Outcome {
 	if c.Needs == NeedsBytes && (e.After == nil || !e.After.Stored.Access) {
-		return Outcome{Result: Skipped, Reason: "the stored values cannot be read on this cluster"}
+		var stored evidence.Stored
+		if e.After != nil {
+			stored = e.After.Stored
+		}
+		return Outcome{Result: Skipped, Reason: stored.Missing()}
 	}
 	if e.After == nil {
 		return Outcome{Result: Failed, Want: "an observation", Got: "nothing was observed yet"}

@@ -219,7 +219,7 @@ func (t *Text) record(before, after *evidence.Observation) string {
 // counted tells the objects by stored version as bars.
 func (t *Text) counted(rows *rows, o *evidence.Observation, order []string) {
 	if !o.Stored.Access {
-		rows.named("stored", "the stored values cannot be read on this cluster")
+		rows.named("stored", o.Stored.Missing())
 		return
 	}
 	if o.Stored.Total == 0 {

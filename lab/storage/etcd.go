@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -53,8 +52,8 @@ type EtcdConfig struct {
 
 // Etcd reads stored values through etcd's own client.
 type Etcd struct {
+	layout
 	client *clientv3.Client
-	prefix string
 }
 
 var _ Reader = (*Etcd)(nil)
@@ -73,10 +72,7 @@ func NewEtcd(ctx context.Context, cfg EtcdConfig) (*Etcd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %s: %w", strings.Join(cfg.Endpoints, ","), err)
 	}
-	if cfg.Prefix == "" {
-		cfg.Prefix = "/registry"
-	}
-	return &Etcd{client: client, prefix: strings.TrimSuffix(cfg.Prefix, "/")}, nil
+	return &Etcd{newLayout(cfg.Prefix), client}, nil
 }
 
 // dialOptions let a tunnel take the place of the address. One that was lost is tried again soon: grpc's own patience grows
@@ -96,20 +92,9 @@ func (c EtcdConfig) dialOptions() []grpc.DialOption {
 // Close ends the connection and every watch.
 func (e *Etcd) Close() error { return e.client.Close() }
 
-// objects is the prefix of the keys of a resource's objects, as kube-apiserver lays them out.
-func (e *Etcd) objects(r Resource) string { return e.prefix + "/" + r.Group + "/" + r.Plural + "/" }
-
-// definition is the key of a resource's CRD.
-func (e *Etcd) definition(r Resource) string {
-	return e.prefix + "/apiextensions.k8s.io/customresourcedefinitions/" + r.String()
-}
-
 // Get reads one object's value.
 func (e *Etcd) Get(ctx context.Context, r Resource, namespace, name string) (*Value, error) {
-	key := e.objects(r) + name
-	if namespace != "" {
-		key = e.objects(r) + namespace + "/" + name
-	}
+	key := e.object(r, namespace, name)
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	got, err := e.client.Get(ctx, key)
@@ -121,15 +106,6 @@ func (e *Etcd) Get(ctx context.Context, r Resource, namespace, name string) (*Va
 	}
 	kv := got.Kvs[0]
 	return e.value(r, kv.Key, kv.Value, kv.CreateRevision, kv.ModRevision)
-}
-
-func (e *Etcd) value(r Resource, key, data []byte, created, modified int64) (*Value, error) {
-	v, err := parse(string(key), e.objects(r), data)
-	if err != nil {
-		return nil, err
-	}
-	v.CreateRevision, v.ModRevision = created, modified
-	return v, nil
 }
 
 // Range reads all values of a resource page by page at one revision.
@@ -175,7 +151,7 @@ func (e *Etcd) page(ctx context.Context, from, end string, revision int64) (*cli
 func (e *Etcd) Revision(ctx context.Context) (int64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	got, err := e.client.Get(ctx, e.prefix+"/", clientv3.WithCountOnly())
+	got, err := e.client.Get(ctx, string(e.layout)+"/", clientv3.WithCountOnly())
 	if err != nil {
 		return 0, failed(ctx, "read the revision from etcd", err)
 	}
@@ -196,74 +172,23 @@ func (e *Etcd) Progress(ctx context.Context) error {
 // each set of outgoing metadata, and a progress request reaches the watches of its own stream alone.
 func watchContext(ctx context.Context) context.Context { return clientv3.WithRequireLeader(ctx) }
 
-// Watch follows the objects and the CRD from one stream of etcd. Both ranges are watched apart; batches are merged as
-// they come, and the revision of a batch is the lower of what the two have delivered.
+// Watch follows the objects and the CRD from one stream of etcd.
 func (e *Etcd) Watch(ctx context.Context, r Resource, after int64) <-chan Batch {
 	ctx = watchContext(ctx)
 	opts := []clientv3.OpOption{clientv3.WithRev(after + 1), clientv3.WithPrevKV(), clientv3.WithProgressNotify()}
 	out := make(chan Batch)
-	go func() {
+	go func() { // ends with the merged watch, which ends with the context at the latest
 		defer close(out)
 		// Each returns only when etcd has taken it up: not before it is back, where it is gone.
 		objects := e.client.Watch(ctx, e.objects(r), append(opts, clientv3.WithPrefix())...)
 		definition := e.client.Watch(ctx, e.definition(r), opts...)
-		seen := [2]int64{after, after}
-		for {
-			var got clientv3.WatchResponse
-			var open bool
-			which := 0
-			select {
-			case got, open = <-objects:
-			case got, open = <-definition:
-				which = 1
-			}
-			b := Batch{}
-			switch {
-			case !open:
-				b.Err = fmt.Errorf("the watch of etcd ended: %w", context.Cause(ctx))
-				if ctx.Err() == nil {
-					b.Err = fmt.Errorf("the watch of etcd ended")
-				}
-			case got.Err() != nil:
-				b.Err = fmt.Errorf("the watch of etcd ended: %w", got.Err())
-			default:
-				seen[which] = max(seen[which], got.Header.Revision)
-				if which == 0 {
-					b.Changes, b.Err = e.changes(r, got.Events)
-				} else if len(got.Events) > 0 {
-					b.Changes = []Change{{CRD: true, Key: e.definition(r), Deleted: got.Events[len(got.Events)-1].Type == clientv3.EventTypeDelete}}
-				}
-			}
-			b.Revision = min(seen[0], seen[1])
+		for b := range e.merge(ctx, r, after, objects, definition) {
 			select {
 			case out <- b:
 			case <-ctx.Done():
 				return
 			}
-			if b.Err != nil {
-				return
-			}
 		}
 	}()
 	return out
-}
-
-func (e *Etcd) changes(r Resource, events []*clientv3.Event) ([]Change, error) {
-	out := make([]Change, 0, len(events))
-	for _, ev := range events {
-		c := Change{Key: string(ev.Kv.Key), Deleted: ev.Type == clientv3.EventTypeDelete}
-		var err error
-		if !c.Deleted {
-			if c.Value, err = e.value(r, ev.Kv.Key, bytes.Clone(ev.Kv.Value), ev.Kv.CreateRevision, ev.Kv.ModRevision); err != nil {
-				return nil, err
-			}
-		}
-		if ev.PrevKv != nil {
-			if c.Was, err = e.value(r, ev.PrevKv.Key, ev.PrevKv.Value, ev.PrevKv.CreateRevision, ev.PrevKv.ModRevision); err != nil {
-				return nil, err
-			}
-		}
-		out = append(out, c)
-	}
-	return out, nil
 }

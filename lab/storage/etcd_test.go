@@ -22,6 +22,12 @@ const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefin
 // serve starts a server with a CRD, and returns a client and the stored values.
 func serve(t *testing.T) (*evidence.Client, storage.Reader) {
 	t.Helper()
+	_, client, from := serveOn(t)
+	return client, from
+}
+
+func serveOn(t *testing.T) (*embedded.Server, *evidence.Client, storage.Reader) {
+	t.Helper()
 	c, err := embedded.Start(t.Context(), embedded.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +48,7 @@ func serve(t *testing.T) (*evidence.Client, storage.Reader) {
 			t.Fatal(err)
 		}
 		if r.Status == http.StatusOK {
-			return client, from
+			return c, client, from
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (l *look) lookInEtcd() string {
 	if command := l.rewriteAll(); IsCommand(command) {
 		rewrite = "# write every object again, or let a StorageVersionMigration do it\n" + command + "\n"
 	}
-	return "# in this release, the bytes of a crdlab server alone can be read; those of this cluster you can look at yourself\n" + rewrite +
+	return "# where etcd can be reached, give crdlab check --etcd-endpoints; or look at the bytes yourself\n" + rewrite +
 		"# then count the stored versions, where etcdctl reaches etcd (add its --endpoints, --cacert, --cert and --key)\n" +
 		fmt.Sprintf(`etcdctl get --prefix /registry/%s/%s/ --print-value-only | grep -o '^{"apiVersion":"[^"]*"' | sort | uniq -c`, l.resource.Group, l.resource.Plural)
 }

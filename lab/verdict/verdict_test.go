@@ -259,7 +259,7 @@ func TestTheLookInEtcdCountsStoredVersions(t *testing.T) {
 	v, err := Of(t.Context(), Query{Client: s.Client, Resource: s.Resource})
 	s.Must(err)
 	f := finding(v, StoredObjects)
-	s.mentions(v, StoredObjects, "bytes of a crdlab server alone", "write every object again")
+	s.mentions(v, StoredObjects, "give crdlab check --etcd-endpoints", "write every object again")
 	at := strings.Index(f.Remedy, "\netcdctl ")
 	if at < 0 {
 		t.Fatal(f.Remedy)

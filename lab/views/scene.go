@@ -189,7 +189,7 @@ func (s *scene) bytes(sub *subject, managers bool) (source, fault) {
 	case s.obs == nil:
 		return src, fault{text: "nothing was observed yet"}
 	case !s.obs.Stored.Access:
-		return src, fault{text: "the stored values cannot be read on this cluster"}
+		return src, fault{text: s.obs.Stored.Missing()}
 	case sub.object == nil || sub.object.Stored == nil:
 		return src, fault{text: "nothing is stored"}
 	}

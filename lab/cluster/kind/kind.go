@@ -64,7 +64,7 @@ type Cluster struct {
 	mu       sync.Mutex
 	opened   []io.Closer // readers and listeners that Close ends
 	webhooks []*webhookListener
-	space    string // the namespace that was prepared last
+	scope    cluster.Scope // that was prepared last
 }
 
 var (
@@ -133,7 +133,7 @@ func connect(ctx context.Context, folder *folder, found *description) (*Cluster,
 	if err := folder.writeKubeconfig(data); err != nil {
 		return nil, err
 	}
-	c := &Cluster{name: folder.name, kubeconfig: folder.kubeconfig(), nodes: found.Nodes, etcd: found.Etcd, space: namespace}
+	c := &Cluster{name: folder.name, kubeconfig: folder.kubeconfig(), nodes: found.Nodes, etcd: found.Etcd, scope: cluster.Scope{Namespace: namespace}}
 	if c.config, err = clientcmd.RESTConfigFromKubeConfig(data); err != nil {
 		return nil, fmt.Errorf("read its kubeconfig: %w", err)
 	}
