@@ -60,6 +60,9 @@ func (a *app) resetCluster(ctx context.Context, p place) (err error) {
 		removed[r] = true
 		_, err := crds.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, r.String(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
+			if err := cluster.RemoveMigrations(ctx, c, r); err != nil {
+				return err
+			}
 			a.note("There was no CRD %s; nothing was removed.", r)
 			continue
 		}

@@ -48,6 +48,10 @@ type Progress struct {
 	// Empty where it goes on.
 	Waiting  string
 	Finished bool
+	// Migration is how a StorageVersionMigration stands, where one does the work; Done and Total then count objects, not
+	// requests, and Quiet is how long it has been waited for its first write; 0 once there was one.
+	Migration *Migration
+	Quiet     time.Duration
 }
 
 // Result is what a rewrite or a relabelling did.
@@ -67,7 +71,8 @@ type Result struct {
 	EntriesBefore map[string]int `json:"entriesBefore,omitempty"`
 	EntriesAfter  map[string]int `json:"entriesAfter,omitempty"`
 	DurationMS    float64        `json:"durationMs"`
-	Guard         Guard          `json:"-"` // the CRD as it was at the start: what Trim is to be given
+	Migration     *Migration     `json:"migration,omitempty"` // the StorageVersionMigration that did it; nil where the lab did
+	Guard         Guard          `json:"-"`                   // the CRD as it was at the start: what Trim is to be given
 }
 
 // Failure is one object that could not be rewritten, and why.
