@@ -54,6 +54,25 @@ type Progress struct {
 	Quiet     time.Duration
 }
 
+// Said is what there is to say of a StorageVersionMigration that goes on; empty where the lab does the work.
+func (p *Progress) Said() string {
+	switch m := p.Migration; {
+	case m == nil:
+		return ""
+	case p.Quiet > 0:
+		return fmt.Sprintf("StorageVersionMigration %s: no write for %d s, which may last some minutes; CRD StorageMigrating %s", orNotYet(m.State), int(p.Quiet.Seconds()), orNotYet(m.CRD))
+	default:
+		return fmt.Sprintf("StorageVersionMigration %s; CRD StorageMigrating %s", orNotYet(m.State), orNotYet(m.CRD))
+	}
+}
+
+func orNotYet(condition string) string {
+	if condition == "" {
+		return "not taken up yet"
+	}
+	return condition
+}
+
 // Result is what a rewrite or a relabelling did.
 type Result struct {
 	Target     string          `json:"target"`            // the version to which objects were moved
