@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type Options struct {
 	// Outlives: the cluster goes on when this process ends, however it does. Then a process of its own sees to it that the CRD
 	// does not depend on a webhook that is gone; the program's main must know conversion.GuardCommand.
 	Outlives bool
+	// RewriteWith is how objects are to be rewritten where a step leaves the choice; WithPatch where empty.
+	RewriteWith lesson.RewriteWith
 }
 
 // Session is one learner's run of a track. Its methods may be called from several goroutines; one Apply, GoTo or Reset
@@ -61,7 +64,8 @@ type Session struct {
 	halted   error // why the last reset did not come to its end; nil where it did
 }
 
-// Open prepares a cluster for a track: what a lab left there before is removed. The caller keeps the cluster.
+// Open prepares a cluster for a track: what a lab left there before is removed. The caller keeps the cluster. Where the
+// cluster lacks what is needed, nothing is touched.
 func Open(ctx context.Context, o Options) (*Session, error) {
 	if o.Widgets == 0 {
 		o.Widgets = MinWidgets
@@ -80,6 +84,14 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	}
 	s.state = State{Track: o.Track, Cluster: o.Cluster.Info(), Resource: s.scope.Resource, Namespace: s.scope.Namespace,
 		Learner: o.Learner, Widgets: o.Widgets, StartedAt: time.Now()}
+	can, err := Look(ctx, o.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	if err := can.Missing(o.Track, o.RewriteWith); err != nil {
+		return nil, err
+	}
+	s.state.RewriteWith, s.state.Migrates = cmp.Or(o.RewriteWith, lesson.WithPatch), can.Can(lesson.NeedsMigration)
 	if s.common, err = o.Track.ReadProse("track"); err != nil {
 		return nil, err
 	}
@@ -126,8 +138,8 @@ func (s *Session) clear(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for the CRD %s: %w", s.state.Resource, err)
 	}
-	if r.Status == http.StatusNotFound {
-		return nil
+	if r.Status == http.StatusNotFound { // somebody may have deleted the CRD alone
+		return cluster.RemoveMigrations(ctx, s.opts.Cluster, s.state.Resource)
 	}
 	if err := s.opts.Cluster.Reset(ctx, s.ownCRD()); err != nil {
 		return fmt.Errorf("remove what an earlier lab left on the cluster: %w", err)
@@ -139,10 +151,6 @@ func (s *Session) clear(ctx context.Context) error {
 func (s *Session) begin(ctx context.Context) error {
 	if p, ok := s.opts.Cluster.(cluster.Preparer); ok {
 		if err := p.Prepare(ctx, s.scope); err != nil {
-			return fmt.Errorf("prepare the cluster: %w", err)
-		}
-	} else if s.scope.Owner != "" { // a fresh server has no namespace of a learner's
-		if err := cluster.MakeNamespace(ctx, s.opts.Cluster, s.scope); err != nil {
 			return fmt.Errorf("prepare the cluster: %w", err)
 		}
 	}
@@ -191,14 +199,21 @@ func (s *Session) begin(ctx context.Context) error {
 func (s *Session) fresh(i int) *Step {
 	l := &s.opts.Track.Steps[i]
 	step := &Step{Lesson: l, Index: i, ID: l.ID, Title: s.opts.Track.StepTitle(i), Result: lesson.Skipped}
+	step.Actions = s.actions(l)
+	return step
+}
+
+// actions are a step's, before it is applied; the lock is held.
+func (s *Session) actions(l *lesson.Step) []Action {
+	var out []Action
 	for _, a := range l.Actions {
 		action := Action{ID: a.ID}
 		if a.Kubectl != nil {
 			action.Kubectl = a.Kubectl(s.env())
 		}
-		step.Actions = append(step.Actions, action)
+		out = append(out, action)
 	}
-	return step
+	return out
 }
 
 // env is what actions get; the lock is held.
@@ -208,7 +223,7 @@ func (s *Session) env() *lesson.Env {
 		from = nil
 	}
 	return &lesson.Env{Track: s.opts.Track, Cluster: s.opts.Cluster, Client: s.client, Storage: from, Webhook: s.webhook, Resource: s.state.Resource,
-		Namespace: s.state.Namespace, Learner: s.state.Learner, Widgets: s.state.Widgets, Progress: s.progress, Gate: s.gate}
+		Namespace: s.state.Namespace, Learner: s.state.Learner, Widgets: s.state.Widgets, RewriteWith: s.state.RewriteWith, Progress: s.progress, Gate: s.gate}
 }
 
 // ready makes a step the learner's next; the lock is held.
@@ -218,14 +233,21 @@ func (s *Session) ready(i int, before *evidence.Observation) {
 	s.state.Current = i
 	s.kept = []*kept{{seq: s.log.Seq()}}
 	step.Reviewed = s.reviews()
-	e := s.evidence(&step, before)
+	s.introduce(&step)
+	s.state.Steps[i] = &step
+}
+
+// introduce says what a step will do and ask; the lock is held.
+func (s *Session) introduce(step *Step) {
+	e := s.evidence(step, step.Before)
 	env := s.env()
+	step.Actions, step.Change = s.actions(step.Lesson), nil
 	for _, a := range step.Lesson.Actions {
 		if a.Change != nil {
 			step.Change = append(step.Change, a.Change(env)...)
 		}
 	}
-	p := s.prose[i]
+	p := s.prose[step.Index]
 	step.Briefing, step.Err = p.Render(s.opts.Track, "briefing", e)
 	if step.Lesson.Predict != nil {
 		var err error
@@ -238,14 +260,14 @@ func (s *Session) ready(i int, before *evidence.Observation) {
 			step.Options = append(step.Options, Option{ID: id, Text: text})
 		}
 	}
-	s.state.Steps[i] = &step
 }
 
 // evidence is what a step may speak of, as of an observation; the lock is held.
 func (s *Session) evidence(step *Step, after *evidence.Observation) lesson.Evidence {
-	return lesson.Evidence{Before: step.Before, After: after, Exchanges: step.Exchanges, Conversions: step.Conversions,
+	return lesson.Evidence{Before: step.Before, After: after, During: step.Observations, Exchanges: step.Exchanges, Conversions: step.Conversions,
 		Calls: step.Calls(), Rewrite: step.Rewrite, Verdict: step.Verdict,
-		Resource: s.state.Resource, Namespace: s.state.Namespace, Widgets: s.state.Widgets, Named: s.opts.Track.Named}
+		Resource: s.state.Resource, Namespace: s.state.Namespace, Widgets: s.state.Widgets, Named: s.opts.Track.Named,
+		RewriteWith: s.state.RewriteWith, ServerVersion: s.state.Cluster.Version}
 }
 
 // State returns how things are now.
@@ -292,6 +314,24 @@ func (s *Session) Predict(option string) error {
 		return fmt.Errorf("step %s has no option %q", step.ID, option)
 	}
 	step.Given = option
+	s.state.Steps[s.state.Current] = &step
+	s.publish()
+	return nil
+}
+
+// RewriteWith chooses how objects are to be rewritten; while it is the learner's turn at a step that leaves the choice.
+func (s *Session) RewriteWith(with lesson.RewriteWith) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	step := *s.state.Steps[s.state.Current]
+	switch {
+	case step.Phase != Ready || !step.Lesson.Rewrites:
+		return fmt.Errorf("step %s leaves no choice of how to rewrite", step.ID)
+	case with == lesson.WithMigration && !s.state.Migrates:
+		return errors.New("this cluster does not offer StorageVersionMigration")
+	}
+	s.state.RewriteWith = with
+	s.introduce(&step)
 	s.state.Steps[s.state.Current] = &step
 	s.publish()
 	return nil

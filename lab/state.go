@@ -20,7 +20,11 @@ type State struct {
 	Namespace string
 	Learner   string
 	Widgets   int
-	StartedAt time.Time
+	// RewriteWith is how objects will be rewritten where a step leaves the choice; Migrates says that there is one: the
+	// cluster offers StorageVersionMigration.
+	RewriteWith lesson.RewriteWith
+	Migrates    bool
+	StartedAt   time.Time
 
 	Steps   []*Step
 	Current int // index of the step at which the learner is

@@ -11,7 +11,7 @@ import (
 	"text/template"
 )
 
-//go:embed */*.yaml
+//go:embed */*.yaml pitfalls/*/*.yaml
 var files embed.FS
 
 // Data is what a manifest is filled in with.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/report"
 )
 
@@ -20,8 +21,12 @@ type app struct {
 	noColor bool
 	plain   bool
 	widgets int
-	place   place // of the lab in the terminal
+	rewrite string // with what, as lesson.RewriteWith
+	place   place  // of the lab in the terminal
 }
+
+// rewriters are what --rewrite-with takes.
+var rewriters = []string{string(lesson.WithPatch), string(lesson.WithMigration)}
 
 // execute runs a command line and returns its exit code. Errors are told here, and nowhere else.
 func (a *app) execute(ctx context.Context, args []string) int {
@@ -57,6 +62,8 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours, as with the environment variable NO_COLOR")
 	flags.BoolVar(&a.plain, "plain", false, "line by line, without the terminal program: for screen readers and pipes")
 	flags.IntVar(&a.widgets, "widgets", lab.MinWidgets, "how many objects a track begins with")
+	flags.StringVar(&a.rewrite, "rewrite-with", string(lesson.WithPatch), "how a track rewrites objects: patch by the lab, svm by the cluster's StorageVersionMigration")
+	_ = c.RegisterFlagCompletionFunc("rewrite-with", cobra.FixedCompletions(rewriters, cobra.ShellCompDirectiveNoFileComp))
 	a.place.flags(c)
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(a.help())
@@ -74,7 +81,7 @@ func (a *app) root() *cobra.Command {
 		if a.widgets < lab.MinWidgets {
 			return usage("--widgets %d is too few: the lessons speak of %d objects by name; give %d or more", a.widgets, lab.MinWidgets, lab.MinWidgets)
 		}
-		return nil
+		return oneOf("--rewrite-with", a.rewrite, rewriters)
 	}
 	return c
 }

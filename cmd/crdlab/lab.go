@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ func (a *app) lab(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	plain := a.plain || !a.canShow()
-	server := newServer(a.place, plain)
+	server := newServer(a.place, lesson.RewriteWith(a.rewrite), plain)
 	server.agreed = agreed
 	defer func() {
 		cancel()
@@ -39,9 +40,11 @@ func (a *app) lab(ctx context.Context) (err error) {
 			if err != nil {
 				return nil, err
 			}
-			return lab.Open(ctx, lab.Options{Track: track, Cluster: server.running(), Widgets: a.widgets, Learner: a.place.learner, Outlives: a.place.outlives()})
+			return lab.Open(ctx, lab.Options{Track: track, Cluster: server.running(), Widgets: a.widgets, Learner: a.place.learner,
+				Outlives: a.place.outlives(), RewriteWith: lesson.RewriteWith(a.rewrite)})
 		},
-		Report: writeReport,
+		Unavailable: func(ctx context.Context) (map[string]string, error) { return unavailable(ctx, server.running()) },
+		Report:      writeReport,
 	}
 	for _, t := range steps.Tracks() {
 		l.Tracks = append(l.Tracks, trackInfo(t))
@@ -80,12 +83,26 @@ func trackInfo(t *lesson.Track) views.TrackInfo {
 		Steps: titles, Versions: t.Versions}
 }
 
+// unavailable says which tracks a cluster cannot carry, and why.
+func unavailable(ctx context.Context, c cluster.Cluster) (map[string]string, error) {
+	can, err := lab.Look(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	why := map[string]string{}
+	for _, t := range steps.Tracks() {
+		why[t.ID] = can.Unavailable(t)
+	}
+	return why, nil
+}
+
 // server is the API server that starts behind the first screen.
 type server struct {
 	place  place
-	phases chan views.Phase // closed when it is live
-	wayOn  string           // what to do where it has ended by itself
-	agreed cluster.Cluster  // one that is there already, and is to be used; nil where one is to be started
+	with   lesson.RewriteWith // which the cluster must offer
+	phases chan views.Phase   // closed when it is live
+	wayOn  string             // what to do where it has ended by itself
+	agreed cluster.Cluster    // one that is there already, and is to be used; nil where one is to be started
 
 	mu      sync.Mutex // held while it starts
 	started bool
@@ -93,8 +110,8 @@ type server struct {
 	cluster cluster.Cluster
 }
 
-func newServer(at place, plain bool) *server {
-	s := &server{place: at, phases: make(chan views.Phase)}
+func newServer(at place, with lesson.RewriteWith, plain bool) *server {
+	s := &server{place: at, with: with, phases: make(chan views.Phase)}
 	if plain { // where there is no key for a reset
 		s.wayOn = "start crdlab again"
 	}
@@ -109,29 +126,44 @@ func (s *server) start(ctx context.Context) error {
 		return errors.New("the API server was started before")
 	}
 	s.started = true
-	if s.agreed != nil {
-		s.cluster = s.agreed
-		close(s.phases)
-		return nil
-	}
 	live := false
-	c, err := s.place.open(ctx, s.wayOn, func(p cluster.Phase) {
-		if live {
-			return // a reset starts the server anew, and nobody listens any more
+	c := s.agreed
+	if c == nil {
+		var err error
+		c, err = s.place.open(ctx, s.wayOn, func(p cluster.Phase) {
+			if live {
+				return // a reset starts the server anew, and nobody listens any more
+			}
+			select {
+			case s.phases <- views.Phase{Name: p.Name, Done: p.Done, Took: p.Took}:
+			case <-ctx.Done():
+			}
+		})
+		if err != nil {
+			s.failure = err
+			return err
 		}
-		select {
-		case s.phases <- views.Phase{Name: p.Name, Done: p.Done, Took: p.Took}:
-		case <-ctx.Done():
-		}
-	})
-	if err != nil {
+	}
+	if err := offers(ctx, c, s.with); err != nil {
 		s.failure = err
-		return err
+		return errors.Join(err, c.Close(ctx))
 	}
 	live = true
 	s.cluster = c
 	close(s.phases)
 	return nil
+}
+
+// offers says whether a cluster can rewrite as it is asked to.
+func offers(ctx context.Context, c cluster.Cluster, with lesson.RewriteWith) error {
+	if with == lesson.WithPatch {
+		return nil
+	}
+	can, err := lab.Look(ctx, c)
+	if err != nil {
+		return err
+	}
+	return can.CannotRewrite(with)
 }
 
 func (s *server) running() cluster.Cluster {
@@ -166,7 +198,7 @@ func (s *server) close(ctx context.Context) error {
 
 // writeReport writes a run as Markdown to a new file in the working folder.
 func writeReport(s *lab.State) (string, error) {
-	name := fmt.Sprintf("crdlab-%s-%s.md", s.Track.ID, time.Now().Format("20060102-150405"))
+	name := fmt.Sprintf("crdlab-%s-%s.md", strings.ReplaceAll(s.Track.ID, "/", "-"), time.Now().Format("20060102-150405"))
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return "", fmt.Errorf("write the report: %w; start crdlab in a folder that can be written", err)

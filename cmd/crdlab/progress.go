@@ -50,7 +50,9 @@ func (p *progress) follow(s *lab.Session) {
 // doing says in one line what a session is busy with.
 func doing(s *lab.State) string {
 	out := s.Doing
-	if p := s.Progress; p != nil && p.Total > 0 {
+	if p := s.Progress; p != nil && p.Migration != nil {
+		out += fmt.Sprintf(": %s of %s; %s", report.Number(p.Done), report.Number(p.Total), p.Said())
+	} else if p != nil && p.Total > 0 {
 		out += fmt.Sprintf(": %s of %s, %s/s", report.Number(p.Done), report.Number(p.Total), report.Number(int(p.Rate)))
 	}
 	switch {

@@ -71,6 +71,11 @@ func (a *app) resetScope(ctx context.Context, c cluster.Cluster, s cluster.Scope
 	}
 	_, err = crds.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, s.Resource.String(), metav1.GetOptions{})
 	gone := apierrors.IsNotFound(err)
+	if gone {
+		if err := cluster.RemoveMigrations(ctx, c, s.Resource); err != nil {
+			return err
+		}
+	}
 	if !gone || s.Owner != "" {
 		if err := cluster.Clean(ctx, c, s); err != nil {
 			return err

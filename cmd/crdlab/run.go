@@ -77,7 +77,8 @@ func (a *app) runTrack(ctx context.Context, track *lesson.Track, f runFlags) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, closing(ctx, c.Close)) }()
-	s, err := lab.Open(ctx, lab.Options{Track: track, Cluster: c, Widgets: a.widgets, Learner: f.learner, Outlives: f.outlives()})
+	s, err := lab.Open(ctx, lab.Options{Track: track, Cluster: c, Widgets: a.widgets, Learner: f.learner, Outlives: f.outlives(),
+		RewriteWith: lesson.RewriteWith(a.rewrite)})
 	if err != nil {
 		return cutOff(ctx, c, err)
 	}

@@ -93,6 +93,12 @@ type Preparer interface {
 	Prepare(context.Context, Scope) error
 }
 
+// A Secluded is a Cluster that may know, without trying, that it cannot call this process.
+type Secluded interface {
+	// Secluded is ErrUnreachable, with the reason and the way on, where ListenWebhook cannot succeed; nil where it may.
+	Secluded() error
+}
+
 // Phase is one part of the start of a cluster. Each is reported twice: when it begins, and Done when it has ended.
 type Phase struct {
 	Name string        `json:"name"`

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // ErrTaken says that a lab of that name is somebody else's.
@@ -99,7 +100,7 @@ func Claim(ctx context.Context, c Cluster, s Scope) error {
 	if err := CheckClaim(ctx, c, s); err != nil {
 		return err
 	}
-	return MakeNamespace(ctx, c, s)
+	return MakeNamespace(ctx, c.Config(), s)
 }
 
 // CheckClaim says whether a scope could be claimed, and only reads.
@@ -171,8 +172,8 @@ func idPath() string {
 
 // MakeNamespace makes the scope's namespace where it is missing, and waits where one of that name is still being deleted.
 // One that is there and not its owner's is ErrForeign or ErrTaken; without an owner, any will do.
-func MakeNamespace(ctx context.Context, c Cluster, s Scope) error {
-	client, err := kubernetes.NewForConfig(c.Config())
+func MakeNamespace(ctx context.Context, config *rest.Config, s Scope) error {
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}

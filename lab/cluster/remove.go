@@ -37,7 +37,7 @@ const (
 	nudgeInterval = 2 * time.Second
 )
 
-// Remove deletes a CRD and its objects through the API, whatever state they are in, and returns when they are gone; one
+// Remove deletes a CRD, its objects and its migrations through the API, whatever state they are in, and returns when they are gone; one
 // that is not there is no error. It is ErrForeign if the CRD does not carry the label that the lab gives to what it makes.
 // Where the bytes cannot be read, objects may be stored at any of the versions given.
 func Remove(ctx context.Context, c Cluster, resource storage.Resource, versions ...string) error {
@@ -50,6 +50,9 @@ func Remove(ctx context.Context, c Cluster, resource storage.Resource, versions 
 	objects, err := metadata.NewForConfig(c.Config())
 	if err != nil {
 		return fmt.Errorf("reset: make a client: %w", err)
+	}
+	if err := RemoveMigrations(ctx, c, resource); err != nil { // one that goes on would write what is being deleted
+		return fmt.Errorf("reset %s: %w", resource, err)
 	}
 	r := &removal{cluster: c, crds: definitions.CustomResourceDefinitions(), objects: objects, resource: resource, versions: versions}
 	if err := r.run(ctx); err != nil && !apierrors.IsNotFound(err) {

@@ -72,7 +72,8 @@ func Altered(t *testing.T, track *lesson.Track, checks map[string]Alteration, qu
 // Seen is the evidence of a step, as of an observation.
 func Seen(state *lab.State, step *lab.Step, after *evidence.Observation) lesson.Evidence {
 	return lesson.Evidence{Before: step.Before, After: after, Exchanges: step.Exchanges, Conversions: step.Conversions, Calls: step.Calls(), Rewrite: step.Rewrite, Verdict: step.Verdict,
-		Resource: state.Resource, Namespace: state.Namespace, Widgets: state.Widgets, Named: state.Track.Named}
+		Resource: state.Resource, Namespace: state.Namespace, Widgets: state.Widgets, Named: state.Track.Named,
+		During: step.Observations, RewriteWith: state.RewriteWith, ServerVersion: state.Cluster.Version}
 }
 
 // altering alters a copy.

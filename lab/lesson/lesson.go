@@ -32,6 +32,7 @@ type Track struct {
 	Versions []string // in the order of their age: the place of a version gives it its colour
 	Plural   string   // of the CRD; its group is the learner's
 	Minutes  int      // about how long it takes a person
+	Needs    []Needs  // without which it cannot be taken at all; what only some checks need stands with them
 	Steps    []Step
 	Wrong    []Diagnosis // wrong states that people get into at any step; their prose is the track's own
 	// Mappings are those of the conversion webhook that the lab serves for this track; none: it has no webhook.
@@ -64,10 +65,12 @@ type Step struct {
 	Show string // the object that this step is about; the track's Subject where empty
 	// ShowManagers: the step is about managedFields, so that they are shown without being asked for.
 	ShowManagers bool
-	Actions      []Action
-	Predict      *Prediction
-	Checks       []Check
-	Wrong        []Diagnosis
+	// Rewrites: it rewrites objects, and the learner may choose with what.
+	Rewrites bool
+	Actions  []Action
+	Predict  *Prediction
+	Checks   []Check
+	Wrong    []Diagnosis
 	// Lasts says whether what the step left behind is still there; all later steps stand on it. Nil: nothing to undo.
 	Lasts func(*evidence.Observation) bool
 }
@@ -95,6 +98,8 @@ type Expect struct {
 	Reason  string // its reason; empty: any
 	Field   string // the field of one of its causes; empty: any
 	Any     bool   // whatever the answer is: the step shows it, and its checks judge
+	// OrDryRun: the action may ask by a dry run instead, and the server take it: then the checks say what is right.
+	OrDryRun bool
 }
 
 // Accepted is for an action whose every request the server is to take.
@@ -118,6 +123,7 @@ func (e Expect) Met(xs []evidence.Exchange) error {
 	}
 	last := own[len(own)-1]
 	switch {
+	case !last.Refused() && e.OrDryRun && last.DryRun():
 	case !last.Refused():
 		return fmt.Errorf("%s %s: the server accepted it (%d), and was to refuse it", last.Method, last.Path, last.Status)
 	case e.Status != 0 && e.Status != last.Status, e.Reason != "" && e.Reason != last.Reason, e.Field != "" && !HasCause(last, e.Field):
@@ -154,6 +160,8 @@ type Env struct {
 	Namespace string
 	Learner   string
 	Widgets   int // how many objects the track begins with
+	// RewriteWith is how the learner wants objects to be rewritten.
+	RewriteWith RewriteWith
 	// Progress is told how a long action goes, and Gate holds one up while the learner pauses it. Never nil.
 	Progress func(rewrite.Progress)
 	Gate     func(context.Context) error
@@ -197,7 +205,8 @@ func (e *Env) Path(version, name string) string {
 // Evidence is what checks, predictions and prose may speak of.
 type Evidence struct {
 	Before, After *evidence.Observation
-	Exchanges     []evidence.Exchange // of the step's actions and by hand; not the lab's own reads
+	During        []*evidence.Observation // what the step has kept so far: before it, and after each action
+	Exchanges     []evidence.Exchange     // of the step's actions and by hand; not the lab's own reads
 	// Conversions are the reviews that the webhook was sent: because of the step's actions, or, where it was done by hand, since
 	// the step began. The last ones, where they are many.
 	Conversions []evidence.Conversion
@@ -209,6 +218,9 @@ type Evidence struct {
 	Namespace string
 	Widgets   int
 	Named     []string // the objects of which the lesson speaks; an observation always holds them
+	// RewriteWith is as the learner wants it; what was done is in the observations. ServerVersion is the API server's.
+	RewriteWith   RewriteWith
+	ServerVersion string
 }
 
 // CheckKind says what a check is for.
@@ -221,11 +233,27 @@ const (
 	Invariant CheckKind = "invariant"
 )
 
-// Needs is what a cluster must have for a check to be made.
+// Needs is what a cluster must have for a check to be made, or for a track to be taken.
 type Needs string
 
-// NeedsBytes: the stored values must be readable.
-const NeedsBytes Needs = "bytes"
+const (
+	// NeedsBytes: the stored values must be readable.
+	NeedsBytes Needs = "bytes"
+	// NeedsMigration: the API server must offer StorageVersionMigration.
+	NeedsMigration Needs = "StorageVersionMigration"
+	// NeedsWebhook: the API server must be able to call this process.
+	NeedsWebhook Needs = "webhook"
+)
+
+// RewriteWith says who rewrites objects where a step leaves the choice.
+type RewriteWith string
+
+const (
+	// WithPatch: the lab does, by merge patches.
+	WithPatch RewriteWith = "patch"
+	// WithMigration: the cluster's StorageVersionMigration does.
+	WithMigration RewriteWith = "svm"
+)
 
 // Check is one truth that a step shows.
 type Check struct {

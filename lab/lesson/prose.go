@@ -125,6 +125,26 @@ func (e Evidence) Total() int {
 // StoredVersions is the CRD's record, after the step.
 func (e Evidence) StoredVersions() []string { return e.After.StoredVersions() }
 
+// AfterAction is what was there when an action of the step had been done; nil where it was not, or somebody did the step by
+// hand.
+func (e Evidence) AfterAction(id string) *evidence.Observation {
+	for _, o := range e.During {
+		if o != nil && o.After == id {
+			return o
+		}
+	}
+	return nil
+}
+
+// Migrated says whether a StorageVersionMigration has worked on the CRD, which carries its condition since.
+func (e Evidence) Migrated() bool {
+	if e.After == nil || e.After.CRD == nil {
+		return false
+	}
+	_, migrated := e.After.CRD.Conditions["StorageMigrating"]
+	return migrated
+}
+
 // Refusal is the last exchange that the server refused, of the step or by hand; nil where it refused none.
 func (e Evidence) Refusal() *evidence.Exchange {
 	for _, x := range slices.Backward(e.Exchanges) {

@@ -321,6 +321,10 @@ func managers(before *evidence.Observation, o *evidence.Object) string {
 
 // rewritten sums a rewrite up.
 func rewritten(r *rewrite.Result) string {
+	if m := r.Migration; m != nil {
+		return fmt.Sprintf("%s written at %s by the StorageVersionMigration %s, %s; the first after %s; the CRD's StorageMigrating: %s",
+			Number(r.Written), r.Target, m.Name, m.State, m.Waited(), m.CRD)
+	}
 	out := []string{Number(r.Written) + " written at " + r.Target}
 	for _, part := range []struct {
 		n    int

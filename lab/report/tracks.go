@@ -22,6 +22,7 @@ type Track struct {
 	Strategy string       `json:"strategy"` // of conversion
 	Versions []string     `json:"versions"` // in the order of their age
 	Minutes  int          `json:"minutes"`  // about how long it takes a person
+	Needs    []string     `json:"needs"`    // without which it cannot be taken: bytes, StorageVersionMigration, webhook
 	Steps    []TrackStep  `json:"steps"`
 }
 
@@ -39,7 +40,7 @@ func NewTrackList(tracks []*lesson.Track) *TrackList {
 func newTrack(t *lesson.Track) Track {
 	title, summary, titles := t.Describe()
 	out := Track{ID: t.ID, Group: t.Group, Title: title, Summary: summary, Strategy: t.Strategy,
-		Versions: list(t.Versions), Minutes: t.Minutes, Steps: make([]TrackStep, len(t.Steps))}
+		Versions: list(t.Versions), Minutes: t.Minutes, Needs: each(t.Needs, func(n lesson.Needs) string { return string(n) }), Steps: make([]TrackStep, len(t.Steps))}
 	for i := range t.Steps {
 		out.Steps[i] = TrackStep{ID: t.Steps[i].ID, Title: titles[i]}
 	}
@@ -56,6 +57,9 @@ func (t *Text) Tracks(l *TrackList) error {
 		t.line(t.ink(bold, track.ID) + "  " + track.Title)
 		t.line("  " + t.ink(faint, fmt.Sprintf("strategy %s · %s · about %s", track.Strategy,
 			plural(len(track.Steps), "step"), plural(track.Minutes, "minute"))))
+		if len(track.Needs) > 0 {
+			t.line("  " + t.ink(faint, "needs "+strings.Join(track.Needs, ", ")))
+		}
 		for _, l := range t.prose(track.Summary, t.width-2*len(margin)) {
 			t.line(strings.TrimRight("  "+l, " "))
 		}

@@ -48,6 +48,29 @@ type Progress struct {
 	// Empty where it goes on.
 	Waiting  string
 	Finished bool
+	// Migration is how a StorageVersionMigration stands, where one does the work; Done and Total then count objects, not
+	// requests, and Quiet is how long it has been waited for its first write; 0 once there was one.
+	Migration *Migration
+	Quiet     time.Duration
+}
+
+// Said is what there is to say of a StorageVersionMigration that goes on; empty where the lab does the work.
+func (p *Progress) Said() string {
+	switch m := p.Migration; {
+	case m == nil:
+		return ""
+	case p.Quiet > 0:
+		return fmt.Sprintf("StorageVersionMigration %s: no write for %d s, which may last some minutes; CRD StorageMigrating %s", orNotYet(m.State), int(p.Quiet.Seconds()), orNotYet(m.CRD))
+	default:
+		return fmt.Sprintf("StorageVersionMigration %s; CRD StorageMigrating %s", orNotYet(m.State), orNotYet(m.CRD))
+	}
+}
+
+func orNotYet(condition string) string {
+	if condition == "" {
+		return "not taken up yet"
+	}
+	return condition
 }
 
 // Result is what a rewrite or a relabelling did.
@@ -67,7 +90,8 @@ type Result struct {
 	EntriesBefore map[string]int `json:"entriesBefore,omitempty"`
 	EntriesAfter  map[string]int `json:"entriesAfter,omitempty"`
 	DurationMS    float64        `json:"durationMs"`
-	Guard         Guard          `json:"-"` // the CRD as it was at the start: what Trim is to be given
+	Migration     *Migration     `json:"migration,omitempty"` // the StorageVersionMigration that did it; nil where the lab did
+	Guard         Guard          `json:"-"`                   // the CRD as it was at the start: what Trim is to be given
 }
 
 // Failure is one object that could not be rewritten, and why.

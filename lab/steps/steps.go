@@ -7,12 +7,13 @@ import (
 
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/steps/migrate"
+	"github.com/crdlab/crdlab/lab/steps/pitfalls"
 	"github.com/crdlab/crdlab/lab/steps/webhook"
 )
 
 // Tracks returns all tracks, in the order in which they are offered.
 func Tracks() []*lesson.Track {
-	return []*lesson.Track{migrate.Track(), webhook.Track()}
+	return append([]*lesson.Track{migrate.Track(), webhook.Track()}, pitfalls.Tracks()...)
 }
 
 // Find returns a track by its id; the error names those that there are.

@@ -57,6 +57,12 @@ func (s *fixedSession) change(f func(*lab.State)) {
 	s.changed = make(chan struct{})
 }
 
+func (s *fixedSession) RewriteWith(with lesson.RewriteWith) error {
+	s.note("rewrite with %s", with)
+	s.change(func(st *lab.State) { st.RewriteWith = with })
+	return nil
+}
+
 func (s *fixedSession) Predict(option string) error {
 	s.note("predict %s", option)
 	s.change(func(st *lab.State) { st.Steps[st.Current].Given = option })

@@ -4,16 +4,17 @@ import (
 	"charm.land/bubbles/v2/key"
 
 	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/lesson"
 )
 
 // keyMap is every key of the program. The line at the bottom and the help are made of it.
 type keyMap struct {
-	Apply, Predict, Choose, Back, Forward, GoTo, Reset, ByHand, Pause, Escape key.Binding
-	NextPane, PrevPane, PrevObject, NextObject, Managers, Zoom                key.Binding
-	Up, Down, PageUp, PageDown                                                key.Binding
-	Export, Help, Suspend, Quit, Interrupt                                    key.Binding
-	Begin, NextGroup                                                          key.Binding // of the start screen
-	Copy, File                                                                key.Binding // of the dialog by hand
+	Apply, Predict, Choose, Back, Forward, GoTo, Reset, ByHand, Pause, RewriteWith, Escape key.Binding
+	NextPane, PrevPane, PrevObject, NextObject, Managers, Zoom                             key.Binding
+	Up, Down, PageUp, PageDown                                                             key.Binding
+	Export, Help, Suspend, Quit, Interrupt                                                 key.Binding
+	Begin, NextGroup                                                                       key.Binding // of the start screen
+	Copy, File                                                                             key.Binding // of the dialog by hand
 }
 
 func bind(help, does string, keys ...string) key.Binding {
@@ -22,16 +23,17 @@ func bind(help, does string, keys ...string) key.Binding {
 
 func newKeyMap() keyMap {
 	return keyMap{
-		Apply:   bind("enter", "apply, then go on", "enter"),
-		Predict: bind("1 2 …", "predict", "1", "2", "3", "4"),
-		Choose:  bind("↑ ↓", "choose", "up", "down"),
-		Back:    bind("← →", "look back", "left"),
-		Forward: bind("← →", "look back", "right"),
-		GoTo:    bind("g", "go to a step", "g"),
-		Reset:   bind("r", "reset the track", "r"),
-		ByHand:  bind("K", "do it by hand", "K"),
-		Pause:   bind("p", "pause a rewrite", "p"),
-		Escape:  bind("esc", "cancel, return", "esc"),
+		Apply:       bind("enter", "apply, then go on", "enter"),
+		Predict:     bind("1 2 …", "predict", "1", "2", "3", "4"),
+		Choose:      bind("↑ ↓", "choose", "up", "down"),
+		Back:        bind("← →", "look back", "left"),
+		Forward:     bind("← →", "look back", "right"),
+		GoTo:        bind("g", "go to a step", "g"),
+		Reset:       bind("r", "reset the track", "r"),
+		ByHand:      bind("K", "do it by hand", "K"),
+		Pause:       bind("p", "pause a rewrite", "p"),
+		RewriteWith: bind("v", "rewrite with patch, svm", "v"),
+		Escape:      bind("esc", "cancel, return", "esc"),
 
 		NextPane:   bind("tab", "next pane or tab", "tab"),
 		PrevPane:   bind("shift+tab", "previous pane or tab", "shift+tab"),
@@ -65,7 +67,7 @@ type group struct {
 
 func (k keyMap) groups() []group {
 	return []group{
-		{"The step", []key.Binding{k.Apply, k.Predict, k.Back, k.GoTo, k.Reset, k.ByHand, k.Pause, k.Escape}},
+		{"The step", []key.Binding{k.Apply, k.Predict, k.Back, k.GoTo, k.Reset, k.ByHand, k.Pause, k.RewriteWith, k.Escape}},
 		{"The object", []key.Binding{k.NextPane, k.NextObject, k.Down, k.PageDown, k.Managers, k.Zoom}},
 		{"The lab", []key.Binding{k.Export, k.Help, k.Suspend, k.Quit}},
 	}
@@ -87,7 +89,7 @@ func (s *screen) nextKeys(k keyMap) []hint {
 		out = append(out, of(k.Escape).as("return to step "+number(st.Current+1)), of(k.Back).as("look back"))
 	case s.rewriting() && st.Paused:
 		out = append(out, of(k.Pause).as("go on"))
-	case s.rewriting():
+	case s.rewriting() && st.Progress.Migration == nil: // a controller cannot be held up
 		out = append(out, of(k.Pause).as("pause"))
 	case s.busy != "" || s.step.Phase == lab.Running:
 		out = append(out, of(k.Escape).as("cancel"))
@@ -107,10 +109,26 @@ func (s *screen) nextKeys(k keyMap) []hint {
 		if n := len(s.step.Options); n > 0 {
 			out = append(out, hint{"1–" + number(n), "predict"})
 		}
+		if s.choosesRewriter() {
+			out = append(out, of(k.RewriteWith).as("rewrite with: "+rewriter(st.RewriteWith)))
+		}
 		out = append(out, of(k.Back).as("look back"))
 	}
 	return append(out, of(k.NextPane).as("pane"), of(k.NextObject).as("object"), of(k.Managers), of(k.ByHand).as("by hand"),
 		of(k.Zoom).as("zoom"), of(k.Help).as("keys"), of(k.Quit))
+}
+
+// choosesRewriter says whether the learner may choose just now with what objects are rewritten.
+func (s *screen) choosesRewriter() bool {
+	return s.state.Migrates && !s.lookingBack() && s.step.Phase == lab.Ready && s.step.Lesson != nil && s.step.Lesson.Rewrites
+}
+
+// rewriter is what a key offers to change.
+func rewriter(with lesson.RewriteWith) string {
+	if with == lesson.WithMigration {
+		return "StorageVersionMigration"
+	}
+	return string(with)
 }
 
 func (s *screen) keyLine() string { return s.keyBar(s.lay.w, s.nextKeys(s.keys)) }

@@ -323,6 +323,73 @@ func TestPauseOnlyWhileARewriteGoesOn(t *testing.T) {
 	}
 }
 
+// TestTheRewriterIsChosenOnlyWhereThereIsAChoice: the key is offered, and works, where the cluster can and the step rewrites.
+func TestTheRewriterIsChosenOnlyWhereThereIsAChoice(t *testing.T) {
+	choice := func(migrates, rewrites bool) func() *lab.State {
+		return func() *lab.State {
+			st := before()
+			st.Migrates, st.RewriteWith = migrates, lesson.WithPatch
+			step := *st.Steps[st.Current]
+			of := lesson.Step{ID: step.ID}
+			if step.Lesson != nil {
+				of = *step.Lesson
+			}
+			of.Rewrites = rewrites
+			step.Lesson = &of
+			st.Steps[st.Current] = &step
+			return st
+		}
+	}
+	for _, c := range []struct{ migrates, rewrites bool }{{false, true}, {true, false}} {
+		m, s := with(t, choice(c.migrates, c.rewrites), 160, 45)
+		m.strike("v")
+		if len(s.asked) > 0 || onScreen(m, "rewrite with: ") {
+			t.Errorf("%+v: it was offered, and %q asked", c, s.asked)
+		}
+	}
+	m, s := with(t, choice(true, true), 160, 45)
+	if !onScreen(m, "v rewrite with: patch") {
+		t.Error("the key is not offered")
+	}
+	m.strike("v")
+	if !slices.Contains(s.asked, "rewrite with svm") {
+		t.Errorf("it asked %q", s.asked)
+	}
+	m.strike("?")
+	if !onScreen(m, "rewrite with ") {
+		t.Error("the help does not name the key")
+	}
+}
+
+// TestTheStartLearnsWhatTheClusterLacks: once it is live, a track that it cannot carry says why, and does not begin.
+func TestTheStartLearnsWhatTheClusterLacks(t *testing.T) {
+	l := fixtureLab()
+	id := l.Tracks[0].ID
+	l.Unavailable = func(context.Context) (map[string]string, error) {
+		return map[string]string{id: "needs what is not there"}, nil
+	}
+	m, err := newProgram(t.Context(), l, Options{Theme: "dark", Width: 120, Height: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.start.chosen = 1
+	if onScreen(m, "needs what is not there") {
+		t.Error("it was known before it was asked")
+	}
+	m.Update(m.live()())
+	if !onScreen(m, "○ needs what is not there") {
+		t.Error("it is not said")
+	}
+	if l.Tracks[0].Unavailable != "" {
+		t.Error("the caller's list was changed")
+	}
+	m.start.chosen = 0
+	m.strike("enter")
+	if m.call != nil || !onScreen(m, "needs what is not there") {
+		t.Error("it began")
+	}
+}
+
 func TestALateReadingHidesNoNewerOne(t *testing.T) {
 	m, s := with(t, before, 120, 30)
 	late := m.reader.read()
@@ -483,7 +550,11 @@ func TestKeysHaveOneMeaning(t *testing.T) {
 
 // TestTheHelpNamesEveryKey holds that what can be pressed can be looked up.
 func TestTheHelpNamesEveryKey(t *testing.T) {
-	m, _ := with(t, before, 80, 24)
+	m, _ := with(t, func() *lab.State {
+		st := before()
+		st.Migrates = true // a key is named only where it can do something
+		return st
+	}, 80, 24)
 	m.strike("?")
 	for _, g := range m.keys.groups() {
 		for _, b := range g.keys {

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/lesson"
 )
 
 // pressSession answers a key while a track is gone through.
@@ -33,6 +34,8 @@ func (m *program) pressSession(k tea.KeyPressMsg) tea.Cmd {
 		m.dialogs = append(m.dialogs, &byHand{step: s.step})
 	case key.Matches(k, keys.Pause):
 		return m.pause(s)
+	case key.Matches(k, keys.RewriteWith):
+		return m.otherRewriter(s)
 	case key.Matches(k, keys.Export):
 		return m.export()
 	default:
@@ -142,11 +145,23 @@ func (m *program) lookBack(step int) {
 }
 
 func (m *program) pause(s *screen) tea.Cmd {
-	if !s.rewriting() {
+	if !s.rewriting() || m.state.Progress.Migration != nil {
 		return nil
 	}
 	hold := !m.state.Paused
 	return m.quick(func(s Session) error { s.Pause(hold); return nil })
+}
+
+// otherRewriter has the step rewrite with the other of the two, while it is the learner's turn.
+func (m *program) otherRewriter(s *screen) tea.Cmd {
+	if !s.choosesRewriter() || m.call != nil {
+		return nil
+	}
+	with := lesson.WithMigration
+	if m.state.RewriteWith == lesson.WithMigration {
+		with = lesson.WithPatch
+	}
+	return m.quick(func(s Session) error { return s.RewriteWith(with) })
 }
 
 // move takes the focus to the next place.

@@ -1,9 +1,11 @@
 package views
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +65,9 @@ func newProgram(ctx context.Context, l *Lab, o Options) (*program, error) {
 	if o.NoColor {
 		theme = "none"
 	}
-	m := &program{ctx: ctx, lab: l, keys: newKeyMap(), theme: theme, profile: o.Profile, w: o.Width, h: o.Height,
+	own := *l
+	own.Tracks = slices.Clone(l.Tracks) // of which some may turn out to be unavailable
+	m := &program{ctx: ctx, lab: &own, keys: newKeyMap(), theme: theme, profile: o.Profile, w: o.Width, h: o.Height,
 		clock: time.Now, sessions: &sessions{}}
 	m.keys.Export.SetEnabled(l.Report != nil)
 	m.start.wanted = o.Track
@@ -101,7 +105,8 @@ type (
 		reading
 		changed <-chan struct{}
 	}
-	calledMsg struct {
+	unavailableMsg struct{ why map[string]string }
+	calledMsg      struct {
 		reading
 		call *call
 		err  error
@@ -173,6 +178,10 @@ func (m *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.started(msg.err)
 	case phaseMsg:
 		return m, m.heardPhase(msg)
+	case unavailableMsg:
+		for i, t := range m.lab.Tracks {
+			m.lab.Tracks[i].Unavailable = cmp.Or(msg.why[t.ID], t.Unavailable)
+		}
 	case openedMsg:
 		return m, m.opened(msg)
 	case stateMsg:
@@ -218,9 +227,23 @@ func (m *program) live() tea.Cmd {
 	m.start.live = true
 	if wanted := m.start.wanted; wanted != "" {
 		m.start.wanted = ""
-		return m.open(wanted)
+		return tea.Batch(m.askAvailable(), m.open(wanted))
 	}
-	return nil
+	return m.askAvailable()
+}
+
+// askAvailable finds out which tracks the live cluster cannot carry. Where that fails, a track says so when it begins.
+func (m *program) askAvailable() tea.Cmd {
+	if m.lab.Unavailable == nil {
+		return nil
+	}
+	return func() tea.Msg {
+		why, err := m.lab.Unavailable(m.ctx)
+		if err != nil {
+			return nil
+		}
+		return unavailableMsg{why}
+	}
 }
 
 // open begins a track, or notes that it is to begin as soon as the cluster is live.

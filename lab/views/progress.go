@@ -57,7 +57,11 @@ func (s *screen) progress(p *rewrite.Progress, w int) []string {
 	if p.Waiting != "" {
 		out = append(out[:2:2], s.flow(s.clearly(), p.Waiting, w, s.warnBold.of("○ "), "  ")...)
 	}
-	return append(append(out, abreast(s.figures(p, percent), "    ", w)...), "")
+	out = append(out, abreast(s.figures(p, percent), "    ", w)...)
+	if said := p.Said(); said != "" {
+		out = append(out, s.flow(s.clearly(), said, w, s.warn.of("○ "), "  ")...)
+	}
+	return append(out, "")
 }
 
 // figures are the numbers of a rewrite. How many are done is counted; answered says how many requests were.
@@ -69,11 +73,15 @@ func (s *screen) figures(p *rewrite.Progress, percent int) []string {
 	} else if p.Left > 0 && p.Waiting == "" {
 		out = append(out, figure("left", took(p.Left)))
 	}
-	out = append(out, figure("answered", number(p.Done)+" of "+number(p.Total)))
+	if p.Migration == nil {
+		out = append(out, figure("answered", number(p.Done)+" of "+number(p.Total)))
+	}
 	if p.BytesAfter > 0 {
 		out = append(out, figure("bytes", moveSaid(p.BytesBefore, p.BytesAfter)))
 	}
-	out = append(out, figure("conflicts", number(p.Conflicts)))
+	if p.Migration == nil {
+		out = append(out, figure("conflicts", number(p.Conflicts)))
+	}
 	if p.Failed > 0 {
 		out = append(out, s.badBold.of("✗ failed "+number(p.Failed)))
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/labtest"
 	"github.com/crdlab/crdlab/lab/lesson"
-	"github.com/crdlab/crdlab/lab/steps"
 )
 
 func TestMain(m *testing.M) { labtest.Main(m) }
@@ -30,7 +29,7 @@ func TestTheFileOfAStepDoesIt(t *testing.T) {
 	if err := os.Symlink(self, filepath.Join(bin, "kubectl")); err != nil {
 		t.Fatal(err)
 	}
-	for _, track := range steps.Tracks() {
+	for _, track := range labtest.OnEmbedded() {
 		t.Run(track.ID, func(t *testing.T) {
 			t.Parallel()
 			c, err := embedded.Start(t.Context(), embedded.Options{})

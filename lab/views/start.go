@@ -195,7 +195,7 @@ func (m *program) startFailure(w int) []string {
 		body = append(body, p.flow(p.clearly(), l, w-4, " ", " ")...)
 	}
 	body = append(body, "", " "+p.bold.of("→ q quits"))
-	return box(frame{line: p.bad, title: " " + p.badBold.of("✗ ") + p.bold.of("the cluster did not start "), heavy: true}, body, w, len(body)+2)
+	return box(frame{line: p.bad, title: " " + p.badBold.of("✗ ") + p.bold.of("the lab did not begin "), heavy: true}, body, w, len(body)+2)
 }
 
 func (m *program) trackLines(g trackGroup, w, nameWidth int, airy bool) []string {

@@ -29,6 +29,8 @@ type Session interface {
 	Apply(ctx context.Context) error
 	// Next goes on to the next step; false where there is none, or the current one is not done.
 	Next() bool
+	// RewriteWith chooses how the current step rewrites objects.
+	RewriteWith(with lesson.RewriteWith) error
 	// GoTo resets the track and replays it up to a step.
 	GoTo(ctx context.Context, stepID string) error
 	// Reset begins the track anew.
@@ -51,6 +53,8 @@ type Lab struct {
 	Phases <-chan Phase
 	// Open begins a track on the live cluster.
 	Open func(ctx context.Context, trackID string) (Session, error)
+	// Unavailable says why tracks cannot be taken on the live cluster, by their ids. Nil: all can.
+	Unavailable func(ctx context.Context) (map[string]string, error)
 	// Report writes a report of a run and says where. Nil: there are no reports.
 	Report func(*lab.State) (path string, err error)
 }

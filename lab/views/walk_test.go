@@ -10,13 +10,13 @@ import (
 
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/cluster/embedded"
-	"github.com/crdlab/crdlab/lab/steps"
+	"github.com/crdlab/crdlab/lab/labtest"
 )
 
 // TestTheTracksAreShown goes through every track on a live API server and looks at the screen before and after each
 // step: it fills its window, and says the question and the checks.
 func TestTheTracksAreShown(t *testing.T) {
-	for _, track := range steps.Tracks() {
+	for _, track := range labtest.OnEmbedded() {
 		t.Run(track.ID, func(t *testing.T) {
 			c, err := embedded.Start(t.Context(), embedded.Options{})
 			if err != nil {

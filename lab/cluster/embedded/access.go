@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,7 @@ type access struct {
 	readers  []*reader
 	webhooks []*webhookListener
 	written  []string // kubeconfigs elsewhere
+	space    string   // the namespace that was prepared last
 }
 
 // begin starts a life; streams of requests last no longer.
@@ -121,15 +123,30 @@ func (a *access) closeReaders() {
 	}
 }
 
-// ListenWebhook listens on the loopback and makes the API server find it as the Service crdlab/crdlab-webhook, port 443.
-// The last one that listens is the one that is found. Resets do not end it.
+// Prepare makes the namespace of a learner, whom a fresh server does not know; that of the name-less lab it has. It is where
+// the Service of a webhook is taken to be from then on.
+func (a *access) Prepare(ctx context.Context, scope cluster.Scope) error {
+	a.mu.Lock()
+	a.space = scope.Namespace
+	a.mu.Unlock()
+	if scope.Owner == "" {
+		return nil
+	}
+	return cluster.MakeNamespace(ctx, a.Config(), scope)
+}
+
+// ListenWebhook listens on the loopback and makes the API server find it as the Service crdlab-webhook, port 443, of the
+// namespace that was prepared last. The last one that listens is the one that is found. Resets do not end it.
 func (a *access) ListenWebhook(ctx context.Context) (*cluster.WebhookListener, error) {
 	socket, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for the API server's conversion requests: %w", err)
 	}
+	a.mu.Lock()
+	space := cmp.Or(a.space, Namespace)
+	a.mu.Unlock()
 	l := &webhookListener{Listener: socket, access: a, service: service{
-		Namespace: Namespace, Name: webhookName, Port: webhookPort, Address: socket.Addr().String(),
+		Namespace: space, Name: webhookName, Port: webhookPort, Address: socket.Addr().String(),
 	}}
 	if err := a.announce(ctx, http.MethodPost, l.service); err != nil {
 		socket.Close()
@@ -141,8 +158,8 @@ func (a *access) ListenWebhook(ctx context.Context) (*cluster.WebhookListener, e
 	port := int32(webhookPort)
 	return &cluster.WebhookListener{
 		Listener: l,
-		Service:  apiextensionsv1.ServiceReference{Namespace: Namespace, Name: webhookName, Port: &port},
-		DNSNames: []string{webhookName + "." + Namespace + ".svc"},
+		Service:  apiextensionsv1.ServiceReference{Namespace: space, Name: webhookName, Port: &port},
+		DNSNames: []string{webhookName + "." + space + ".svc"},
 	}, nil
 }
 

@@ -144,7 +144,7 @@ func (c *Cluster) Kubeconfig() (path, flags string) {
 
 // Prepare makes the scope's namespace where it is missing, and makes the Service of a listener lead here again.
 func (c *Cluster) Prepare(ctx context.Context, scope cluster.Scope) error {
-	if err := cluster.MakeNamespace(ctx, c, scope); err != nil {
+	if err := cluster.MakeNamespace(ctx, c.Config(), scope); err != nil {
 		return err
 	}
 	c.mu.Lock()

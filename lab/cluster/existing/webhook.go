@@ -53,13 +53,21 @@ func checkWebhook(address string) error {
 	return err
 }
 
+// Secluded says that ListenWebhook cannot succeed, where no address was given.
+func (c *Cluster) Secluded() error {
+	if c.options.Webhook == "" {
+		return fmt.Errorf("%w: nobody said where; give --webhook-address HOST[:PORT], an address of this machine that the cluster's API server can connect to, or run on --cluster kind",
+			cluster.ErrUnreachable)
+	}
+	return nil
+}
+
 // ListenWebhook listens at the address that the options name, and makes the Service crdlab-webhook lead there, in the
 // namespace that was prepared last. The last one that listens is the one that is found. A Prepare after a Reset tells the
 // cluster again. It is cluster.ErrUnreachable where no address was given, or it can be none.
 func (c *Cluster) ListenWebhook(ctx context.Context) (*cluster.WebhookListener, error) {
-	if c.options.Webhook == "" {
-		return nil, fmt.Errorf("%w: nobody said where; give --webhook-address HOST[:PORT], an address of this machine that the cluster's API server can connect to, or run on --cluster kind",
-			cluster.ErrUnreachable)
+	if err := c.Secluded(); err != nil {
+		return nil, err
 	}
 	c.mu.Lock()
 	scope := c.scope

@@ -9,7 +9,7 @@ import (
 
 // Prepare makes the scope's namespace where it is missing, and makes the Service of a listener lead there again.
 func (c *Cluster) Prepare(ctx context.Context, scope cluster.Scope) error {
-	if err := cluster.MakeNamespace(ctx, c, scope); err != nil {
+	if err := cluster.MakeNamespace(ctx, c.Config(), scope); err != nil {
 		return err
 	}
 	c.mu.Lock()

@@ -45,7 +45,7 @@ var checks = map[string]labtest.Alteration{
 	}),
 	"rewrite/record": labtest.Record("v1beta1"),
 
-	"attempt-removal/refused":        labtest.Exchanges("customresourcedefinitions", func(x *evidence.Exchange) { x.Status, x.Causes = 200, nil }),
+	"attempt-removal/answer":         labtest.Exchanges("customresourcedefinitions", func(x *evidence.Exchange) { x.Status, x.Causes = 200, nil }),
 	"attempt-removal/nothing-stored": labtest.Count("v1alpha1", 1),
 	"attempt-removal/still-there":    labtest.NoVersion("v1alpha1"),
 

@@ -10,16 +10,26 @@ import (
 )
 
 func rewriteObjects() lesson.Step {
+	const step = "rewrite"
 	return lesson.Step{
-		ID: "rewrite",
+		ID:       step,
+		Rewrites: true,
 		Actions: []lesson.Action{{
 			ID: "rewrite",
 			Do: func(ctx context.Context, env *lesson.Env) (err error) {
+				if env.RewriteWith == lesson.WithMigration {
+					return kit.Migrate(ctx, env, step, "svm", newVersion)
+				}
 				env.Rewrite, err = kit.Rewriter(env).Rewrite(ctx, newVersion)
 				return err
 			},
-			Kubectl: kit.Kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do kubectl patch NEW $w --type=merge -p '{}'; done`),
-			Change:  kit.Lines("~ every widget: a merge patch {} at v1beta1", "  nothing is asked for; the server writes all the same"),
+			Kubectl: kit.ByRewriter(
+				kit.Kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do kubectl patch NEW $w --type=merge -p '{}'; done`),
+				kit.Then(kit.FromManifest("kubectl apply", step, "svm"), kit.Kubectl("kubectl wait --for=condition=Succeeded --timeout=5m storageversionmigration/CRD",
+					"kubectl wait --for=condition=StorageMigrating=False --timeout=1m crd/CRD"))),
+			Change: kit.ByRewriter(
+				kit.Lines("~ every widget: a merge patch {} at v1beta1", "  nothing is asked for; the server writes all the same"),
+				kit.Lines("+ a StorageVersionMigration of the widgets", "  its controller writes them, one by one")),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"shrinks", "stays", "empties"},
@@ -40,19 +50,29 @@ func rewriteObjects() lesson.Step {
 			}},
 			{ID: "same-objects", Kind: lesson.Invariant, Eval: sameObjects},
 			{ID: "managers", Kind: lesson.Invariant, Eval: kit.SameManagers(kit.AsItIs)},
-			{ID: "record", Kind: lesson.Invariant, Eval: kit.Record(oldVersion, newVersion)},
+			{ID: "record", Kind: lesson.Invariant, Eval: recordAfterRewrite},
 		},
 		Wrong: []lesson.Diagnosis{
 			{ID: "trimmed-early", Seen: func(e lesson.Evidence) bool {
 				return e.After.Stored.ByVersion[oldVersion] > 0 && !e.After.Lists(oldVersion)
 			}},
-			{ID: "trimmed", Seen: func(e lesson.Evidence) bool { return e.After.CRD != nil && !e.After.Lists(oldVersion) }},
+			{ID: "trimmed", Seen: func(e lesson.Evidence) bool {
+				return e.After.CRD != nil && !e.After.Lists(oldVersion) && !e.Migrated()
+			}},
 			{ID: "some-left", Seen: func(e lesson.Evidence) bool {
 				return e.After.StorageVersion() == newVersion && e.After.Stored.ByVersion[oldVersion] > 0
 			}},
 		},
 		Lasts: func(o *evidence.Observation) bool { return o.Stored.ByVersion[oldVersion] == 0 },
 	}
+}
+
+// recordAfterRewrite checks storedVersions: patches leave it as it was, the controller of a StorageVersionMigration trims it.
+func recordAfterRewrite(e lesson.Evidence) lesson.Outcome {
+	if e.Migrated() {
+		return kit.Record(newVersion)(e)
+	}
+	return kit.Record(oldVersion, newVersion)(e)
 }
 
 // sameObjects checks that every object is the one that it was: the same uid, and the same spec but for the new field.

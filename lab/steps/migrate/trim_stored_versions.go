@@ -20,11 +20,19 @@ func trimStoredVersions() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "main-resource",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				_, err := env.Client.Patch(ctx, evidence.DefinitionPath(env.Resource), evidence.MergePatch, kit.Lab, listPatch(newVersion))
+				recorded, err := kit.Records(ctx, env, oldVersion)
+				if err != nil {
+					return err
+				}
+				list := newVersion
+				if !recorded { // that is what stands there: only another list shows that it is ignored
+					list = oldVersion
+				}
+				_, err = env.Client.Patch(ctx, evidence.DefinitionPath(env.Resource), evidence.MergePatch, kit.Lab, listPatch(list))
 				return err
 			},
-			Kubectl: kit.Kubectl(`kubectl patch crd CRD --type=merge -p '` + string(listPatch(newVersion)) + `'`),
-			Change:  kit.Lines("  the right list, through the CRD itself"),
+			Kubectl: kit.ByRewriter(kit.Kubectl(throughCRD(newVersion)), kit.Kubectl(throughCRD(oldVersion))),
+			Change:  kit.ByRewriter(kit.Lines("  the right list, through the CRD itself"), kit.Lines("  an untrue list, through the CRD itself")),
 		}, {
 			ID: "untrue",
 			// lists that name what is not stored, and not what is; by dry run, so that nothing comes of it
@@ -51,7 +59,7 @@ func trimStoredVersions() lesson.Step {
 				return rewrite.Trim(ctx, env.Client, env.Resource, []string{newVersion}, guard)
 			},
 			Kubectl: kit.TrimCommands,
-			Change:  kit.Lines("- status.storedVersions  v1alpha1"),
+			Change:  kit.ByRewriter(kit.Lines("- status.storedVersions  v1alpha1"), kit.Lines("  status.storedVersions, where anything is left to trim")),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"bytes", "spec", "nothing"},
@@ -102,6 +110,11 @@ func statusPath(crd string) string { return evidence.DefinitionsPath + "/" + crd
 
 // neverVersion is a version that this CRD never had.
 const neverVersion = "v0"
+
+// throughCRD is the common mistake: storedVersions patched through the CRD itself.
+func throughCRD(version string) string {
+	return `kubectl patch crd CRD --type=merge -p '` + string(listPatch(version)) + `'`
+}
 
 // listPatch declares one version as all of storedVersions.
 func listPatch(version string) []byte {

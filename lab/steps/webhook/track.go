@@ -53,6 +53,7 @@ func Track() *lesson.Track {
 		Versions: []string{oldVersion, newVersion},
 		Plural:   "widgets",
 		Minutes:  30,
+		Needs:    []lesson.Needs{lesson.NeedsWebhook},
 		Subject:  alpha,
 		Named:    named,
 		Mappings: mappings,

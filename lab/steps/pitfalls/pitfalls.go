@@ -1,0 +1,27 @@
+// Package pitfalls are short tracks, each of one thing that goes wrong: it happens before your eyes, and the last step is the
+// way back. One file a track; its prose and its manifests are in folders of its name.
+package pitfalls
+
+import (
+	"embed"
+	"io/fs"
+
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+// Tracks are the pitfalls, in the order in which they are offered.
+func Tracks() []*lesson.Track {
+	return []*lesson.Track{SVMRecord()}
+}
+
+//go:embed */*.md
+var prose embed.FS
+
+// proseOf is the folder of a track's prose.
+func proseOf(name string) fs.FS {
+	folder, err := fs.Sub(prose, name)
+	if err != nil {
+		panic(err) // the name is no path
+	}
+	return folder
+}

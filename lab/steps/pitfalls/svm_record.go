@@ -1,0 +1,443 @@
+package pitfalls
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
+	"github.com/crdlab/crdlab/lab/rewrite"
+	"github.com/crdlab/crdlab/lab/verdict"
+)
+
+// SVMRecord is the track of a StorageVersionMigration that trims the record although objects are left: where it has failed,
+// and, from a CRD's second one on, before its first write.
+func SVMRecord() *lesson.Track {
+	t := svmRecord{old: "v1alpha1", new: "v1beta1", poison: "charlie"}
+	return &lesson.Track{
+		ID:       "pitfalls/svm-record",
+		Group:    lesson.Pitfalls,
+		Strategy: "None",
+		Versions: []string{t.old, t.new},
+		Plural:   "widgets",
+		Minutes:  10,
+		Needs:    []lesson.Needs{lesson.NeedsBytes, lesson.NeedsMigration},
+		Subject:  t.poison,
+		Named:    []string{"alpha", "bravo", t.poison, "delta", "echo"},
+		Prose:    proseOf("svm-record"),
+		Steps:    []lesson.Step{t.firstMigration(), t.secondMigration(), t.removal(), t.wayBack()},
+	}
+}
+
+// svmRecord are the names that its steps use.
+type svmRecord struct {
+	old, new string
+	poison   string // the object that the new version's schema refuses
+}
+
+// tierPatch gives an object what the new version requires.
+const tierPatch = `{"spec":{"tier":"silver"}}`
+
+// tries is how often it is tried to see what a defect of the server, or chance, decides.
+const tries = 2
+
+// The steps whose manifests others use as well.
+const (
+	svmFirst   = "first-migration"
+	svmSecond  = "second-migration"
+	svmRemoval = "removal"
+	svmWayBack = "way-back"
+)
+
+func (t svmRecord) firstMigration() lesson.Step {
+	return lesson.Step{
+		ID: svmFirst,
+		Actions: []lesson.Action{{
+			ID: "crd",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				if err := kit.ApplyCRD(ctx, env, svmFirst, "crd"); err != nil {
+					return err
+				}
+				return kit.Until(ctx, env, env.Path(t.old, ""), kit.Answers(http.StatusOK))
+			},
+			Kubectl: kit.Then(kit.FromManifest("kubectl apply", svmFirst, "crd"), kit.Kubectl("kubectl wait --for=condition=Established crd/CRD")),
+			Change:  kit.Lines("+ spec.versions[v1alpha1]  served, storage"),
+		}, {
+			ID: "widgets",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				return kit.Create(ctx, env, svmFirst, "widgets", t.old)
+			},
+			Kubectl: kit.FromManifest("kubectl apply", svmFirst, "widgets"),
+			Change:  kit.Lines("+ the widgets; charlie has no tier"),
+		}, {
+			ID:      "switch",
+			Do:      t.switchStorage,
+			Kubectl: kit.FromManifest("kubectl apply", svmFirst, "switch"),
+			Change:  kit.Lines("+ spec.versions[v1beta1]  served, storage", "+ spec.tier  required there"),
+		}, {
+			ID: "migrate",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				return t.migrate(ctx, env, svmFirst, func(m *rewrite.Migration) bool { return m.Ended })
+			},
+			Kubectl: kit.Then(kit.FromManifest("kubectl apply", svmFirst, "migrate"), kit.Kubectl("kubectl wait --for=condition=Failed --timeout=5m storageversionmigration/CRD")),
+			Change:  kit.Lines("+ a StorageVersionMigration of the widgets"),
+		}, t.ask()},
+		Predict: &lesson.Prediction{
+			Options: []string{"both", "new", "old"},
+			Answer: func(e lesson.Evidence) (string, error) {
+				is := e.After.StoredVersions()
+				return kit.Choose([]string{"both", "new", "old"}, len(is) == 2, slices.Equal(is, []string{t.new}), slices.Equal(is, []string{t.old}))
+			},
+		},
+		Checks: []lesson.Check{
+			{ID: "failed", Kind: lesson.Done, Eval: migrationFailed},
+			{ID: "left", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: t.poisonIsOld},
+			{ID: "record", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
+				if e.After.Lists(t.old) && migrationFailed(e).Result == lesson.Passed {
+					return notShown(e, 1)
+				}
+				return kit.Record(t.new)(e)
+			}},
+			{ID: "removable", Kind: lesson.Done, Eval: t.removable},
+		},
+	}
+}
+
+func (t svmRecord) secondMigration() lesson.Step {
+	return lesson.Step{
+		ID: svmSecond,
+		Actions: []lesson.Action{{
+			ID:      "roll-back",
+			Do:      t.rollBack,
+			Kubectl: kit.Then(kit.FromManifest("kubectl apply", svmSecond, "roll-back"), kit.Kubectl("sleep 1", `for w in $(kubectl get OLD -o jsonpath='{.items[*].metadata.name}'); do kubectl patch OLD $w --type=merge -p '{}'; done`)),
+			Change:  kit.Lines("~ spec.versions[v1alpha1].storage  true", "~ every widget that is v1beta1: a merge patch {} at v1alpha1"),
+		}, {
+			ID:      "switch",
+			Do:      t.switchStorage,
+			Kubectl: kit.FromManifest("kubectl apply", svmFirst, "switch"),
+			Change:  kit.Lines("~ spec.versions[v1beta1].storage   true"),
+		}, {
+			ID:      "migrate",
+			Do:      t.catchTheTrim,
+			Kubectl: kit.FromManifest("kubectl apply", svmSecond, "migrate"),
+			Change:  kit.Lines("+ a second StorageVersionMigration"),
+		}, t.ask(), {
+			ID: "end",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				return t.migrate(ctx, env, svmSecond, func(m *rewrite.Migration) bool { return m.Ended })
+			},
+			Kubectl: kit.Kubectl("kubectl wait --for=condition=Failed --timeout=5m storageversionmigration/CRD.again"),
+			Change:  kit.Lines("  wait until it has ended"),
+		}},
+		Predict: &lesson.Prediction{
+			Options: []string{"start", "end", "never"},
+			Answer: func(e lesson.Evidence) (string, error) {
+				ended := migrationFailed(e).Result == lesson.Passed
+				return kit.Choose([]string{"start", "end", "never"}, t.trimmedFirst(e), ended && !e.After.Lists(t.old), ended)
+			},
+		},
+		Checks: []lesson.Check{
+			{ID: "restored", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
+				const want = "every widget at the old version, which the record names, and the new one for storage"
+				o := e.AfterAction("switch")
+				if o == nil {
+					return lesson.Holds(false, want, "nobody saw it")
+				}
+				return lesson.Holds(o.Lists(t.old) && o.StorageVersion() == t.new && o.Stored.ByVersion[t.old] == o.Stored.Total, want, seen(o))
+			}},
+			{ID: "trimmed-first", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
+				if !e.Migrated() || e.AfterAction("migrate") == nil {
+					return lesson.Holds(false, "trimmed before the first write", "no second migration was seen")
+				}
+				if !t.trimmedFirst(e) {
+					return notShown(e, tries)
+				}
+				return lesson.Holds(true, "trimmed before the first write", seen(e.AfterAction("migrate")))
+			}},
+			{ID: "removable", Kind: lesson.Done, Eval: t.removable},
+			{ID: "failed", Kind: lesson.Done, Eval: migrationFailed},
+			{ID: "left", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: t.poisonIsOld},
+		},
+	}
+}
+
+func (t svmRecord) removal() lesson.Step {
+	return lesson.Step{
+		ID: svmRemoval,
+		Actions: []lesson.Action{{
+			ID: "crd",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				return kit.Replacing(ctx, env, t.new, func() error { return kit.ApplyCRD(ctx, env, svmRemoval, "crd") })
+			},
+			Kubectl: kit.PatchCRD(`{"op":"remove","path":"/spec/versions/0"}`),
+			Change:  kit.Lines("- spec.versions[v1alpha1]"),
+			Expect:  lesson.Expect{Any: true}, // a release whose record is true refuses it
+		}, {
+			ID: "list",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				_, err := env.Client.Get(ctx, env.Path(t.new, ""), url.Values{"limit": {"500"}})
+				return err
+			},
+			Kubectl: kit.Kubectl("sleep 1; kubectl get NEW"),
+			Change:  kit.Lines("  list the widgets"),
+			Expect:  lesson.Expect{Any: true},
+		}},
+		Predict: &lesson.Prediction{
+			Options: []string{"others", "all", "error"},
+			Answer: func(e lesson.Evidence) (string, error) {
+				x := t.listed(e)
+				return kit.Choose([]string{"error", "all", "others"}, x != nil && x.Refused(), x != nil && e.After.Version(t.old) != nil, x != nil)
+			},
+		},
+		Checks: []lesson.Check{
+			{ID: "removed", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				if e.Before.Lists(t.old) {
+					return notShown(e, tries)
+				}
+				return lesson.Expected("not in spec.versions", kit.Flags(e, t.old))
+			}},
+			{ID: "unreadable", Kind: lesson.Done, Eval: t.ifRemoved(func(e lesson.Evidence) lesson.Outcome {
+				return lesson.Expected(http.StatusInternalServerError, e.Status(t.poison, t.new))
+			})},
+			{ID: "list", Kind: lesson.Done, Eval: t.ifRemoved(func(e lesson.Evidence) lesson.Outcome {
+				const want = "the list is refused"
+				x := t.listed(e)
+				if x == nil {
+					return lesson.Holds(false, want, "nobody listed them")
+				}
+				return lesson.Holds(x.Refused(), want, kit.Answer(*x))
+			})},
+			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: kit.BytesUnchanged},
+		},
+	}
+}
+
+func (t svmRecord) wayBack() lesson.Step {
+	return lesson.Step{
+		ID: svmWayBack,
+		Actions: []lesson.Action{{
+			ID: "unserved",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				if err := kit.ApplyCRD(ctx, env, svmWayBack, "unserved"); err != nil {
+					return err
+				}
+				if err := kit.Until(ctx, env, env.Path(t.new, t.poison), kit.Answers(http.StatusOK)); err != nil {
+					return err
+				}
+				return kit.Get(ctx, env, t.new, t.poison)
+			},
+			Kubectl: kit.Then(kit.FromManifest("kubectl apply", svmWayBack, "unserved"), kit.Kubectl("sleep 1; kubectl get NEW "+t.poison)),
+			Change:  kit.Lines("+ spec.versions[v1alpha1]  not served"),
+		}, {
+			ID: "mend",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				_, err := env.Client.Patch(ctx, env.Path(t.new, t.poison), evidence.MergePatch, kit.Lab, []byte(tierPatch))
+				return err
+			},
+			Kubectl: kit.Kubectl(`sleep 1; kubectl patch NEW ` + t.poison + ` --type=merge -p '` + tierPatch + `'`),
+			Change:  kit.Lines("+ charlie's spec.tier"),
+		}, {
+			ID: "rewrite",
+			Do: func(ctx context.Context, env *lesson.Env) (err error) {
+				if env.Rewrite, err = kit.Rewriter(env).Rewrite(ctx, t.new); err != nil {
+					return err
+				}
+				guard, err := kit.Guard(ctx, env)
+				if err != nil {
+					return err
+				}
+				return rewrite.Trim(ctx, env.Client, env.Resource, []string{t.new}, guard) // of a record that was true
+			},
+			Kubectl: kit.Kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do kubectl patch NEW $w --type=merge -p '{}'; done`,
+				`kubectl patch crd CRD --subresource=status --type=merge -p '{"status":{"storedVersions":["NEWVERSION"]}}'`),
+			Change: kit.Lines("~ every widget: a merge patch {} at v1beta1", "  status.storedVersions, where it names v1alpha1"),
+		}, {
+			ID: "relabel",
+			Do: func(ctx context.Context, env *lesson.Env) (err error) {
+				env.Rewrite, err = kit.Rewriter(env).Relabel(ctx, []string{t.old}, t.new)
+				return err
+			},
+			Kubectl: kit.RelabelCommands,
+			Change:  kit.Lines("~ metadata.managedFields[*].apiVersion  v1beta1"),
+		}, {
+			ID: "remove",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				return kit.Replacing(ctx, env, t.new, func() error { return kit.ApplyCRD(ctx, env, svmRemoval, "crd") })
+			},
+			Kubectl: kit.PatchCRD(`{"op":"remove","path":"/spec/versions/0"}`),
+			Change:  kit.Lines("- spec.versions[v1alpha1]"),
+		}, {
+			ID: "verdict",
+			Do: func(ctx context.Context, env *lesson.Env) (err error) {
+				env.Verdict, err = verdict.Of(ctx, verdict.Query{Client: env.Client, Storage: env.Storage, Resource: env.Resource, Drop: []string{t.old}})
+				return err
+			},
+			Kubectl: kit.Kubectl("kubectl get NEW"),
+			Change:  kit.Lines("  the verdict"),
+		}},
+		Predict: &lesson.Prediction{
+			Options: []string{"readable", "lost"},
+			Answer: func(e lesson.Evidence) (string, error) {
+				x := e.Find(func(x evidence.Exchange) bool {
+					return x.Method == http.MethodGet && x.To(kit.ObjectPath(e, t.new, t.poison))
+				})
+				return kit.Choose([]string{"readable", "lost"}, x != nil && x.Status == http.StatusOK, x != nil)
+			},
+		},
+		Checks: []lesson.Check{
+			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.StoredAt(func(e lesson.Evidence) map[string]int {
+				return map[string]int{t.new: e.Before.Stored.Total}
+			})},
+			{ID: "record", Kind: lesson.Done, Eval: kit.Record(t.new)},
+			{ID: "removed", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				return lesson.Expected("not in spec.versions", kit.Flags(e, t.old))
+			}},
+			{ID: "readable", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				for _, o := range e.After.Objects {
+					if s := e.Status(o.Name, t.new); s != http.StatusOK {
+						return lesson.Expected("200 for every object", fmt.Sprintf("%s: %d", o.Name, s))
+					}
+				}
+				return lesson.Holds(len(e.After.Objects) > 0, "200 for every object", "200 for every object")
+			}},
+			{ID: "complete", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
+				if e.Verdict == nil {
+					return lesson.Holds(false, string(verdict.Complete), "nobody looked")
+				}
+				return lesson.Expected(verdict.Complete, e.Verdict.Verdict)
+			}},
+		},
+	}
+}
+
+// ── actions ──
+
+// switchStorage makes the new version the storage version, and waits until it is in effect.
+func (t svmRecord) switchStorage(ctx context.Context, env *lesson.Env) error {
+	if err := kit.ApplyCRD(ctx, env, svmFirst, "switch"); err != nil {
+		return err
+	}
+	_, err := kit.Rewriter(env).WaitInEffect(ctx, t.new, nil)
+	return err
+}
+
+// rollBack makes the old version the storage version again, and every object is stored at it.
+func (t svmRecord) rollBack(ctx context.Context, env *lesson.Env) (err error) {
+	if err := kit.ApplyCRD(ctx, env, svmSecond, "roll-back"); err != nil {
+		return err
+	}
+	if _, err := kit.Rewriter(env).WaitInEffect(ctx, t.old, nil); err != nil {
+		return err
+	}
+	env.Rewrite, err = kit.Rewriter(env).Rewrite(ctx, t.old)
+	return err
+}
+
+// migrate starts the migration of a step, and follows it until what is seen is enough.
+func (t svmRecord) migrate(ctx context.Context, env *lesson.Env, step string, enough func(*rewrite.Migration) bool) error {
+	raw, err := kit.Migration(env, step, "migrate")
+	if err != nil {
+		return err
+	}
+	name, err := kit.Rewriter(env).StartMigration(ctx, raw)
+	if err != nil {
+		return err
+	}
+	env.Rewrite, err = kit.Rewriter(env).FollowMigration(ctx, t.new, name, enough)
+	return err
+}
+
+// catchTheTrim starts the second migration, and returns as soon as the record is trimmed. Where objects were written before
+// that was seen, it goes back, and begins again.
+func (t svmRecord) catchTheTrim(ctx context.Context, env *lesson.Env) error {
+	for try := 1; ; try++ {
+		err := t.migrate(ctx, env, svmSecond, func(m *rewrite.Migration) bool { return !slices.Contains(m.StoredVersions, t.old) })
+		if err != nil || env.Rewrite.After.ByVersion[t.new] == 0 || try == tries {
+			return err
+		}
+		if err := t.migrate(ctx, env, svmSecond, func(m *rewrite.Migration) bool { return m.Ended }); err != nil {
+			return err
+		}
+		if err := t.rollBack(ctx, env); err != nil {
+			return err
+		}
+		if err := t.switchStorage(ctx, env); err != nil {
+			return err
+		}
+	}
+}
+
+// ask asks by a dry run whether the old version may go.
+func (t svmRecord) ask() lesson.Action {
+	return lesson.Action{
+		ID:      "ask",
+		Do:      func(ctx context.Context, env *lesson.Env) error { return kit.AskCRD(ctx, env, svmRemoval, "crd") },
+		Kubectl: kit.Kubectl(`kubectl patch crd CRD --dry-run=server --type=json -p '[{"op":"test","path":"/spec/versions/0/name","value":"OLDVERSION"},{"op":"remove","path":"/spec/versions/0"}]'`),
+		Change:  kit.Lines("  the removal of v1alpha1, as a dry run"),
+		Expect:  lesson.Expect{Any: true}, // a release whose record is true refuses it
+	}
+}
+
+// ── evidence ──
+
+// notShown is for what a defect of the server, or chance, did not show.
+func notShown(e lesson.Evidence, times int) lesson.Outcome {
+	return lesson.Outcome{Result: lesson.Skipped, Reason: fmt.Sprintf("Kubernetes %s did not show it; tried: %d", e.ServerVersion, times)}
+}
+
+func seen(o *evidence.Observation) string {
+	return fmt.Sprintf("storedVersions %v, stored %s", o.StoredVersions(), kit.Counts(o.Stored.ByVersion))
+}
+
+// migrationFailed checks what the CRD says of the last migration.
+func migrationFailed(e lesson.Evidence) lesson.Outcome {
+	got := "no condition StorageMigrating"
+	if e.Migrated() {
+		got = e.After.CRD.Conditions["StorageMigrating"]
+	}
+	return lesson.Expected("False MigrationFailed", got)
+}
+
+func (t svmRecord) poisonIsOld(e lesson.Evidence) lesson.Outcome {
+	return lesson.Expected(t.poison+" stored at "+t.old, t.poison+" stored at "+e.After.Object(t.poison).StoredVersion())
+}
+
+// removable checks that the server would let the old version go, while objects are stored at it.
+func (t svmRecord) removable(e lesson.Evidence) lesson.Outcome {
+	const want = "accepted, as a dry run"
+	x := e.Find(func(x evidence.Exchange) bool { return kit.ChangesCRD(e, x) && x.DryRun() })
+	switch {
+	case x == nil:
+		return lesson.Holds(false, want, "nobody asked")
+	case x.Refused() && lesson.HasCause(*x, "status.storedVersions[0]"): // the record is true
+		return notShown(e, 1)
+	}
+	return lesson.Holds(!x.Refused(), want, kit.Answer(*x))
+}
+
+// trimmedFirst says whether the record did not name the old version any more while every object was stored at it.
+func (t svmRecord) trimmedFirst(e lesson.Evidence) bool {
+	was, o := e.AfterAction("switch"), e.AfterAction("migrate")
+	return was.Lists(t.old) && o != nil && !o.Lists(t.old) && o.Stored.Total > 0 && o.Stored.ByVersion[t.old] == o.Stored.Total
+}
+
+// ifRemoved makes a check only where the old version was removed.
+func (t svmRecord) ifRemoved(check func(lesson.Evidence) lesson.Outcome) func(lesson.Evidence) lesson.Outcome {
+	return func(e lesson.Evidence) lesson.Outcome {
+		if e.Before.Lists(t.old) {
+			return notShown(e, tries)
+		}
+		return check(e)
+	}
+}
+
+// listed is the last list of all widgets that was asked for.
+func (t svmRecord) listed(e lesson.Evidence) *evidence.Exchange {
+	return e.Find(func(x evidence.Exchange) bool {
+		return x.Method == http.MethodGet && x.To(evidence.CollectionPath(e.Resource, t.new, e.Namespace))
+	})
+}
