@@ -46,22 +46,23 @@ type Session struct {
 
 	working sync.Mutex // held by what changes the cluster: Apply, GoTo, Reset
 
-	mu       sync.Mutex
-	client   *evidence.Client
-	storage  storage.Reader
-	observer *evidence.Observer
-	stop     context.CancelFunc // ends the followers
-	webhook  *conversion.Server // nil where the track has none
-	guard    *conversion.Guard  // nil where nobody could suffer from a webhook that is gone
-	followed sync.WaitGroup
-	state    State
-	prose    []*lesson.Prose
-	common   *lesson.Prose // of the track
-	kept     []*kept       // the exchanges of the current step: before it was applied, then of each action
-	changed  chan struct{}
-	resume   chan struct{} // closed while nothing is paused
-	closed   bool
-	halted   error // why the last reset did not come to its end; nil where it did
+	mu        sync.Mutex
+	client    *evidence.Client
+	storage   storage.Reader
+	observer  *evidence.Observer
+	stop      context.CancelFunc // ends the followers
+	webhook   *conversion.Server // nil where the track has none
+	announced []byte             // what other processes are told of it
+	guard     *conversion.Guard  // nil where nobody could suffer from a webhook that is gone
+	followed  sync.WaitGroup
+	state     State
+	prose     []*lesson.Prose
+	common    *lesson.Prose // of the track
+	kept      []*kept       // the exchanges of the current step: before it was applied, then of each action
+	changed   chan struct{}
+	resume    chan struct{} // closed while nothing is paused
+	closed    bool
+	halted    error // why the last reset did not come to its end; nil where it did
 }
 
 // Open prepares a cluster for a track: what a lab left there before is removed. The caller keeps the cluster. Where the

@@ -45,11 +45,13 @@ func (s *Session) serveWebhook(ctx context.Context) error {
 	}
 	s.webhook, s.state.Webhook = server, true
 	if !s.opts.Outlives {
-		return nil
+		return s.announce()
 	}
 	path, _ := s.opts.Cluster.Kubeconfig()
-	s.guard, err = conversion.StandGuard(server, path, s.state.Resource)
-	return err
+	if s.guard, err = conversion.StandGuard(server, path, s.state.Resource); err != nil {
+		return err
+	}
+	return s.announce()
 }
 
 // endWebhook puts the CRD right, so that nobody needs the webhook, and ends it.
@@ -76,7 +78,7 @@ func (s *Session) endWebhook(ctx context.Context) error {
 	if s.guard != nil {
 		err = errors.Join(err, s.guard.Release())
 	}
-	return errors.Join(err, s.webhook.Close())
+	return errors.Join(err, s.webhook.Close(), s.withdraw())
 }
 
 // SetFault switches a fault of the webhook on in place of the one before; the empty id heals it.

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/storage"
 	"github.com/crdlab/crdlab/manifests"
 )
 
@@ -38,12 +41,27 @@ func (a *app) manifests() *cobra.Command {
 			if err := lab.CheckLearner(learner); err != nil {
 				return usage("--learner %w", err)
 			}
-			return printManifests(a.out, track, wanted, manifests.Data{Group: lab.Group(learner), Learner: learner, Extra: manifests.Extra(lab.MinWidgets, a.widgets)})
+			data := manifests.Data{Group: lab.Group(learner), Learner: learner, Extra: manifests.Extra(lab.MinWidgets, a.widgets)}
+			if track.Mappings != nil {
+				if data.Webhook, err = announced(track, data.Group); err != nil {
+					return err
+				}
+			}
+			return printManifests(a.out, track, wanted, data)
 		},
 	}
 	c.Flags().StringVar(&learner, "learner", "", "the learner whose API group it is to be")
 	_ = c.RegisterFlagCompletionFunc("learner", cobra.NoFileCompletions)
 	return c
+}
+
+// announced is the webhook of the lab that runs: its CA is made anew for each.
+func announced(track *lesson.Track, group string) (*manifests.Webhook, error) {
+	w, err := lab.Announced(storage.Resource{Group: group, Plural: track.Plural})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usage("the manifests of %s name the webhook of a lab that runs, and none does for %s; open the track in crdlab, and ask again from another terminal", track.ID, group)
+	}
+	return w, err
 }
 
 // manifest is an action that applies a file.

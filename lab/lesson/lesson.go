@@ -175,12 +175,13 @@ type Env struct {
 func (e *Env) Manifest() manifests.Data {
 	d := manifests.Data{Group: e.Resource.Group, Learner: e.Learner, Extra: manifests.Extra(MinWidgets, e.Widgets)}
 	if e.Webhook != nil {
-		d.Webhook = manifestWebhook(e.Webhook.ClientConfig())
+		d.Webhook = ManifestWebhook(e.Webhook.ClientConfig())
 	}
 	return d
 }
 
-func manifestWebhook(c *apiextensionsv1.WebhookClientConfig) *manifests.Webhook {
+// ManifestWebhook is what a manifest says of a webhook.
+func ManifestWebhook(c *apiextensionsv1.WebhookClientConfig) *manifests.Webhook {
 	w := &manifests.Webhook{CABundle: base64.StdEncoding.EncodeToString(c.CABundle), Namespace: c.Service.Namespace, Name: c.Service.Name}
 	if c.Service.Path != nil {
 		w.Path = *c.Service.Path
