@@ -42,8 +42,7 @@ func (s *Session) Bench(ctx context.Context, faults []string, each func(bench.Ce
 	versions := s.opts.Track.Versions
 	_, err = bench.Run(ctx, bench.Scene{
 		Cluster: s.opts.Cluster, Client: client.As(evidence.ByProbe).Unrecorded(), Webhook: server,
-		Group: s.state.Resource.Group, Namespace: s.state.Namespace,
-		Stored: versions[0], Other: versions[len(versions)-1],
+		Lab: s.scope, Stored: versions[0], Other: versions[len(versions)-1],
 	}, rows, each)
 	if ctx.Err() != nil && asked.Err() == nil { // the cluster has ended, and nothing can be removed from it
 		return context.Cause(ctx)

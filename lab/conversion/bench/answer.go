@@ -40,13 +40,15 @@ var noise = []struct {
 	what *regexp.Regexp
 	put  string
 }{
-	{regexp.MustCompile(`^.*conversion webhook for \S+, Kind=\S+ failed: `), ""},              // who was asked: always the same
-	{regexp.MustCompile(`^.*conversion webhook for \S+, Kind=\S+ returned `), "it returned "}, //
-	{regexp.MustCompile(`\b[A-Z][a-z]+ "https?://[^"]*": `), ""},                              // where, in front of why
-	{regexp.MustCompile(`\b(read|write|dial) tcp [^ ]*: `), ""},                               // ports of this moment
-	{regexp.MustCompile(`\b(read|write) tcp \S+->\S+: `), ""},
+	{regexp.MustCompile(`conversion webhook for \S+, Kind=\S+ failed: `), ""}, // who was asked: always the same
+	{regexp.MustCompile(`conversion webhook for \S+, Kind=\S+ returned `), "it returned "},
+	{regexp.MustCompile(`\b[A-Z][a-z]+ "https?://[^"]*": `), ""},               // where, in front of why
+	{regexp.MustCompile(`\b(read|write|dial) tcp [^ ]*: `), ""},                // ports of this moment
+	{regexp.MustCompile(`\b(read|write|connect): `), ""},                       // how far it came by chance
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "…"},     // a uid of this moment
 	{regexp.MustCompile(`\d{4}-\d{2}-\d{2}T[0-9:.]+(Z|[+-]\d{2}:\d{2})`), "…"}, // a time
+	{regexp.MustCompile(` into Go value of type struct \{.*\}`), ""},           // a type of the server's
+	{regexp.MustCompile(`&[\w.]+\{Value:([^}]*)\}`), "$1"},                     // a value within such a one
 	{regexp.MustCompile(` \(and \d+ more\)`), ""},                              // how many objects there are
 	{regexp.MustCompile(`\s+`), " "},
 }

@@ -84,8 +84,10 @@ func (b *bench) row(ctx context.Context, f conversion.Fault) (cells []Cell, err 
 }
 
 // name is the object of an operation's own.
-func (r *row) name(operation, at string) string {
-	return prefix + ID(r.fault) + "-" + strings.ToLower(operation) + "-" + at
+func (r *row) name(operation, at string) string { return name(r.fault, operation, at) }
+
+func name(f conversion.Fault, operation, at string) string {
+	return prefix + ID(f) + "-" + strings.ToLower(operation) + "-" + at
 }
 
 // prepare makes the objects, and remembers how each looks at each version.
@@ -96,7 +98,7 @@ func (r *row) prepare(ctx context.Context) error {
 			names = append(names, r.name(o, at))
 		}
 	}
-	if err := r.healthy(ctx); err != nil {
+	if err := errors.Join(r.renew(ctx), r.healthy(ctx)); err != nil {
 		return err
 	}
 	if err := allOf(names, func(n string) error { return r.create(ctx, n) }); err != nil {
@@ -152,15 +154,18 @@ func allOf(names []string, do func(string) error) error {
 // begin switches the fault on, and waits until the server knows.
 func (r *row) begin(ctx context.Context) error {
 	r.from = r.Webhook.Log().Seq()
-	if err := r.Webhook.Switch(ctx, r.Client, r.resource, r.fault); err != nil {
+	if err := r.switchTo(ctx, r.fault); err != nil || !r.fault.ChangesCRD {
 		return err
 	}
-	if !r.fault.ChangesCRD {
-		return nil
-	}
-	return r.until(ctx, "the server has the CRD's new reference", func() (bool, error) {
-		well, err := r.answers(ctx, r.bench.object(Other, canary), nil)
-		return !well, err
+	// The caches begin anew with the first request, and refuse; a moment later they say why.
+	return r.until(ctx, "the server has tried to fill its cache", func() (bool, error) {
+		patient, cancel := context.WithTimeout(ctx, r.Patience)
+		defer cancel()
+		resp, err := r.Client.Get(patient, r.collection(Other), cached)
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		return err == nil && strings.Contains(resp.Message, "conversion webhook"), nil
 	})
 }
 
@@ -169,7 +174,15 @@ func (r *row) heal(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healTimeout)
 	defer cancel()
 	r.healed = time.Now()
-	return r.Webhook.Switch(ctx, r.Client, r.resource, conversion.Fault{})
+	return r.switchTo(ctx, conversion.Fault{})
+}
+
+func (r *row) switchTo(ctx context.Context, f conversion.Fault) error {
+	change := func() error { return r.Webhook.Switch(ctx, r.Client, r.resource, f) }
+	if r.fault.ChangesCRD {
+		return r.changing(ctx, change)
+	}
+	return change()
 }
 
 // together asks for several operations at a version at once; each is about an object of its own.
@@ -211,7 +224,7 @@ func (r *row) counted() []Cell {
 		for _, at := range []string{Stored, Other} {
 			for _, c := range r.cells {
 				if c.Operation == o && c.At == at {
-					c.Reviews = c.reviews(log, r.Namespace, r.healed)
+					c.Reviews = c.reviews(log, r.Lab.Namespace, r.healed)
 					out = append(out, c.Cell)
 				}
 			}

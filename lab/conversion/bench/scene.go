@@ -12,7 +12,9 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
 
 	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/conversion"
@@ -33,10 +35,15 @@ const (
 	pollInterval  = 10 * time.Millisecond
 )
 
+// The server's cache of a version tries again for half a minute after the first event that it cannot convert, and then
+// begins anew: so long the watches stay open, and no longer. A row that began in time is over before.
+const renewAfter = 20 * time.Second
+
 // bench is a Scene at work.
 type bench struct {
 	Scene
 	resource storage.Resource
+	fresh    time.Time // since when the server has had its caches
 }
 
 // build makes the CRD and waits until it serves; what an earlier bench left is removed.
@@ -44,7 +51,7 @@ func (b *bench) build(ctx context.Context) error {
 	if err := b.Webhook.SetFault(conversion.Fault{}); err != nil {
 		return err
 	}
-	if err := cluster.Remove(ctx, b.Cluster, b.resource); err != nil {
+	if _, err := Remove(ctx, b.Cluster, b.resource.Group); err != nil {
 		return err
 	}
 	body, err := json.Marshal(b.definition())
@@ -58,18 +65,71 @@ func (b *bench) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	b.fresh = time.Now()
 	return b.create(ctx, canary)
+}
+
+// renew makes the server begin with new caches, where the old ones have been through much.
+func (b *bench) renew(ctx context.Context) error {
+	if time.Since(b.fresh) < renewAfter {
+		return nil
+	}
+	patch := fmt.Appendf(nil, `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/description","value":"as of %d"}]`, time.Now().UnixNano())
+	return b.changing(ctx, func() error {
+		return accepted(b.Client.Patch(ctx, evidence.DefinitionPath(b.resource), evidence.JSONPatch, manager, patch))
+	})
+}
+
+// changing does a change of the CRD's spec, and waits until the server has given up the caches of before: until then they
+// go on to ask the webhook, and the reviews could not be told apart. Their watches end with them.
+func (b *bench) changing(ctx context.Context, change func() error) error {
+	watching, cancel := context.WithTimeoutCause(ctx, healthyWithin, errors.New("the server did not end the watches of before"))
+	defer cancel()
+	var ends []<-chan struct{}
+	for _, at := range []string{Stored, Other} {
+		ended, err := b.Client.WatchEnds(watching, b.collection(at))
+		if err != nil {
+			return err
+		}
+		ends = append(ends, ended)
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	for _, ended := range ends {
+		<-ended
+	}
+	b.fresh = time.Now()
+	return context.Cause(watching)
 }
 
 // remove heals the webhook and removes the CRD with its objects, also where the context has ended.
 func (b *bench) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
 	defer cancel()
-	err := errors.Join(b.Webhook.SetFault(conversion.Fault{}), cluster.Remove(ctx, b.Cluster, b.resource))
-	if err != nil {
+	healing := b.Webhook.SetFault(conversion.Fault{})
+	_, err := Remove(ctx, b.Cluster, b.resource.Group)
+	if err := errors.Join(healing, err); err != nil {
 		return fmt.Errorf("remove the bench: %w; crdlab reset removes what is left", err)
 	}
 	return nil
+}
+
+// Remove removes what a bench that was killed has left in a group, and says whether there was anything.
+func Remove(ctx context.Context, c cluster.Cluster, group string) (bool, error) {
+	crds, err := metadata.NewForConfig(c.Config())
+	if err != nil {
+		return false, fmt.Errorf("remove what a bench left: %w", err)
+	}
+	resource := Resource(group)
+	_, err = crds.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, resource.String(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for the CRD %s: %w", resource, err)
+	}
+	return true, cluster.Remove(ctx, c, resource)
 }
 
 // Owns says whether a conversion is of objects of a bench.
@@ -92,9 +152,9 @@ func (b *bench) definition() *apiextensionsv1.CustomResourceDefinition {
 	}
 	return &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
-		ObjectMeta: metav1.ObjectMeta{Name: b.resource.String(), Labels: map[string]string{cluster.ManagedBy: cluster.Maker}},
+		ObjectMeta: metav1.ObjectMeta{Name: b.resource.String(), Labels: b.Lab.Labels()},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group:      b.Group,
+			Group:      b.resource.Group,
 			Scope:      apiextensionsv1.NamespaceScoped,
 			Names:      apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: Plural, Singular: "benchwidget"},
 			Conversion: b.Webhook.Conversion(),
@@ -120,19 +180,19 @@ func (b *bench) version(at string) string {
 }
 
 func (b *bench) collection(at string) string {
-	return evidence.CollectionPath(b.resource, b.version(at), b.Namespace)
+	return evidence.CollectionPath(b.resource, b.version(at), b.Lab.Namespace)
 }
 
 func (b *bench) object(at, name string) string {
-	return evidence.ObjectPath(b.resource, b.version(at), b.Namespace, name)
+	return evidence.ObjectPath(b.resource, b.version(at), b.Lab.Namespace, name)
 }
 
 // widget is an object as a client would send it at a version.
 func (b *bench) widget(at, name string) map[string]any {
 	return map[string]any{
-		"apiVersion": b.Group + "/" + b.version(at),
+		"apiVersion": b.resource.Group + "/" + b.version(at),
 		"kind":       kind,
-		"metadata":   map[string]any{"name": name, "namespace": b.Namespace, "labels": map[string]any{cluster.ManagedBy: cluster.Maker}},
+		"metadata":   map[string]any{"name": name, "namespace": b.Lab.Namespace, "labels": b.Lab.Labels()},
 		"spec":       map[string]any{field(at): "hello", "replicas": 1},
 	}
 }
