@@ -14,6 +14,7 @@ import (
 
 	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/conversion"
+	"github.com/crdlab/crdlab/lab/conversion/bench"
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/rewrite"
@@ -135,6 +136,9 @@ func (s *Session) clear(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
+	if _, err := bench.Remove(ctx, s.opts.Cluster, s.state.Resource.Group); err != nil {
+		return err
+	}
 	r, err := client.As(evidence.ByObserver).Unrecorded().Get(ctx, evidence.DefinitionPath(s.state.Resource), nil)
 	if err != nil {
 		return fmt.Errorf("look for the CRD %s: %w", s.state.Resource, err)

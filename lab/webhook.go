@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/crdlab/crdlab/lab/conversion"
+	"github.com/crdlab/crdlab/lab/conversion/bench"
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
 )
@@ -84,10 +86,13 @@ func (s *Session) endWebhook(ctx context.Context) error {
 // SetFault switches a fault of the webhook on in place of the one before; the empty id heals it.
 func (s *Session) SetFault(ctx context.Context, id string) error {
 	s.mu.Lock()
-	server, client := s.webhook, s.client
+	server, client, benching := s.webhook, s.client, s.state.Benching
 	s.mu.Unlock()
 	if server == nil {
 		return fmt.Errorf("the track %s has no webhook", s.opts.Track.ID)
+	}
+	if benching {
+		return errors.New("the bench of faults is running, and switches them itself: wait until it has ended, or end it")
 	}
 	fault, err := conversion.FaultByID(id)
 	if err != nil {
@@ -119,12 +124,12 @@ func (s *Session) reviewed() <-chan struct{} {
 	return s.webhook.Log().Grown()
 }
 
-// conversions are the last ones after a place in the log.
+// conversions are the last ones after a place in the log; those of a bench are not among them.
 func (s *Session) conversions(since, most int) []evidence.Conversion {
 	if s.webhook == nil {
 		return nil
 	}
-	all := s.webhook.Log().Since(since)
+	all := slices.DeleteFunc(s.webhook.Log().Since(since), bench.Owns)
 	return all[max(0, len(all)-most):]
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/cluster/embedded"
+	"github.com/crdlab/crdlab/lab/conversion/bench"
 	"github.com/crdlab/crdlab/lab/steps"
 )
 
@@ -56,11 +57,26 @@ func (a *app) resetCluster(ctx context.Context, p place) (err error) {
 		return err
 	}
 	for _, s := range scopes {
+		if err := a.resetBench(ctx, c, s); err != nil {
+			return err
+		}
 		if err := a.resetScope(ctx, c, s); err != nil {
 			return fmt.Errorf("remove %s: %w", s.Resource, err)
 		}
 	}
 	return nil
+}
+
+// resetBench removes what a bench of faults that was killed has left in a scope's group; mostly nothing.
+func (a *app) resetBench(ctx context.Context, c cluster.Cluster, s cluster.Scope) error {
+	if err := cluster.CheckClaim(ctx, c, s); err != nil {
+		return err
+	}
+	removed, err := bench.Remove(ctx, c, s.Resource.Group)
+	if err == nil && removed {
+		_, err = fmt.Fprintf(a.out, "removed %s and its objects\n", bench.Resource(s.Resource.Group))
+	}
+	return err
 }
 
 // resetScope removes a CRD with its objects, and the namespace also where there is no CRD any more.

@@ -17,6 +17,7 @@ type runFlags struct {
 	place
 	until  string
 	clean  bool
+	faults bool
 	format string
 }
 
@@ -44,11 +45,17 @@ func (a *app) run() *cobra.Command {
 					return err
 				}
 			}
+			if f.faults {
+				if err := f.benchable(track); err != nil {
+					return err
+				}
+			}
 			return a.runTrack(c.Context(), track, f)
 		},
 	}
 	c.Flags().StringVar(&f.until, "until", "", "the last step to be run")
 	c.Flags().BoolVar(&f.clean, "clean", false, "remove at the end what the run made; matters where the cluster goes on")
+	c.Flags().BoolVar(&f.faults, "faults", false, "not the steps, but what every fault of the webhook does to every operation")
 	f.place.flags(c)
 	outputFlag(c, &f.format, formatText, formatJSON, formatMarkdown)
 	_ = c.RegisterFlagCompletionFunc("until", func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -59,7 +66,11 @@ func (a *app) run() *cobra.Command {
 
 // runTrack runs a track on a cluster, tells it, and leaves the cluster as it was asked to.
 func (a *app) runTrack(ctx context.Context, track *lesson.Track, f runFlags) (err error) {
-	c, err := a.agree(ctx, &f.place, toWork, track)
+	what := toWork
+	if f.faults {
+		what = toTryFaults
+	}
+	c, err := a.agree(ctx, &f.place, what, track)
 	if err != nil {
 		return err
 	}
@@ -84,7 +95,11 @@ func (a *app) runTrack(ctx context.Context, track *lesson.Track, f runFlags) (er
 	}
 	defer func() { err = errors.Join(err, closing(ctx, s.Close)) }()
 	progress.follow(s)
-	if err := a.tellRun(ctx, s, f, progress); err != nil {
+	tell := a.tellRun
+	if f.faults {
+		tell = a.tellFaults
+	}
+	if err := tell(ctx, s, f, progress); err != nil {
 		return err
 	}
 	progress.end()
@@ -94,11 +109,15 @@ func (a *app) runTrack(ctx context.Context, track *lesson.Track, f runFlags) (er
 		if err := cluster.Clean(ctx, c, s.Scope()); err != nil {
 			return err
 		}
+	case f.faults: // the bench is gone
 	default:
 		a.note("What the run made is still there; %s removes it.", f.reset())
 	}
 	if f.cluster == onKind {
 		a.note("The kind cluster %s goes on; crdlab cluster delete --kind-name %s removes it.", f.kindName, f.kindName)
+	}
+	if f.faults {
+		return nil
 	}
 	return done(report.ExitCode(report.Result(s.State(), f.until)))
 }
