@@ -82,7 +82,7 @@ func (s *Session) endWebhook(ctx context.Context) error {
 // SetFault switches a fault of the webhook on in place of the one before; the empty id heals it.
 func (s *Session) SetFault(ctx context.Context, id string) error {
 	s.mu.Lock()
-	server, client := s.webhook, s.client
+	server, client, observer := s.webhook, s.client, s.observer
 	s.mu.Unlock()
 	if server == nil {
 		return fmt.Errorf("the track %s has no webhook", s.opts.Track.ID)
@@ -94,6 +94,7 @@ func (s *Session) SetFault(ctx context.Context, id string) error {
 	if err := server.Switch(ctx, client, s.state.Resource, fault); err != nil {
 		return err
 	}
+	observer.Reread()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Fault = fault
