@@ -19,7 +19,7 @@ var moving = []claim{
 		s.Create(v1alpha1, "one", `{"size":1}`)
 		before := s.peek("one")
 		s.switchStorage()
-		s.book.note("PATCH /apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.lab.example.com  %s", scene.StoreBeta)
+		s.book.note("PATCH crds/widgets  %s", scene.StoreBeta)
 		s.Create(v1beta1, "two", `{"size":2}`)
 		after := s.bytes("one")
 		s.bytes("two")

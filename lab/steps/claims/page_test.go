@@ -2,15 +2,13 @@ package claims
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
 )
 
 const pagePath = "../../../docs/claims.md"
-
-// version is that of the API server; the first stage reads it.
-var version string
 
 // section is a part of the page.
 type section struct {
@@ -67,9 +65,16 @@ func (b *book) verdict() string {
 
 const intro = `# What is said of CRD versions, and what the server did
 
-Whether a claim here is *true*, *false* or *depends* was written by nobody. A test asks an API server (%s, with its etcd), and
-computes the answer from what that did; under each claim stands what was sent and what came back. Lines that begin with
-` + "`etcd`" + ` are the bytes of an object; ` + "`storedVersions`" + ` is the CRD's status; groups of APIs are all called ` + "`lab.example.com`" + `.
+Whether a claim here is *true*, *false* or *depends* was written by nobody. A test asks an API server
+(%s, with its etcd), and computes the answer from what that did. Under each claim stands what was sent and what came back: the status, and the spec of
+the object or the reason of the refusal. A claim that holds in some cases and not in others *depends*.
+
+| what stands there | means |
+| --- | --- |
+| ` + "`v1beta1 …/widgets/one`" + ` | the path ` + "`/apis/GROUP/v1beta1/namespaces/NAMESPACE/widgets/one`" + ` |
+| ` + "`crds/widgets`" + ` | the path ` + "`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.GROUP`" + ` |
+| ` + "`etcd one  v1alpha1 {…}`" + ` | the bytes of the object one: their version and spec |
+| ` + "`storedVersions  […]`" + ` | status.storedVersions of the CRD |
 
 The same test fails where this page says something else than the server:
 
@@ -97,7 +102,7 @@ func render(version string, sections []section) string {
 			fmt.Fprintf(&out, "\n### %s\n\n**%s**\n", b.says, strings.ToUpper(b.verdict()[:1])+b.verdict()[1:])
 			for _, c := range b.cases {
 				if c.when != "" {
-					fmt.Fprintf(&out, "\n%s: %s\n", c.when, map[bool]string{true: "yes", false: "no"}[c.holds])
+					fmt.Fprintf(&out, "\n%s → **%s**\n", c.when, map[bool]string{true: "yes", false: "no"}[c.holds])
 				}
 				fmt.Fprintf(&out, "\n```\n%s\n```\n", strings.Join(c.lines, "\n"))
 			}
@@ -105,6 +110,28 @@ func render(version string, sections []section) string {
 		out.WriteString("\n")
 	}
 	return strings.TrimSpace(out.String()) + "\n"
+}
+
+// library is the line of go.mod that names the API server's library; v0.37.2 of it is Kubernetes 1.37.2.
+var library = regexp.MustCompile(`k8s\.io/apiextensions-apiserver v0\.(\S+)`)
+
+// serverVersion is the release of the API server that the tests run. A test's binary does not say what it was built from, so
+// that the server knows but the minor release; it must be the same.
+func serverVersion(t *testing.T, says string) string {
+	t.Helper()
+	raw, err := os.ReadFile("../../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := library.FindSubmatch(raw)
+	if m == nil {
+		t.Fatal("go.mod does not name the API server's library")
+	}
+	v := "1." + string(m[1])
+	if minor := v[:strings.LastIndex(v, ".")+1]; !strings.HasPrefix(says, minor) {
+		t.Fatalf("go.mod has the library of Kubernetes %s, and the server says that it is %s", v, says)
+	}
+	return v
 }
 
 var notInAnchors = regexp.MustCompile(`[^a-z0-9 _-]`)

@@ -3,7 +3,6 @@ package claims
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/rewrite/scene"
@@ -15,7 +14,7 @@ var reading = []claim{
 		s.Create(v1alpha1, "one", `{"size":1}`)
 		preferred := s.preferred()
 		seen := s.get(preferred, "one")
-		b.finds(strings.Contains(string(seen.Body), s.bytes("one").version), "")
+		b.finds(shown(seen) == s.bytes("one").version, "")
 	}},
 	{"Reading at another version converts what is stored", func(b *book) {
 		s := b.stage(usual)
@@ -34,10 +33,6 @@ var reading = []claim{
 		seen = s.get(v1beta1, "one")
 		s.bytes("one")
 		b.finds(has(spec(seen), "tier"), "When v1beta1 is the storage version")
-		s.rewrite("one")
-		seen = s.get(v1beta1, "one")
-		s.bytes("one")
-		b.finds(has(spec(seen), "tier"), "When the object was rewritten")
 	}},
 	{"A default that is added to a schema shows on objects that are there already", func(b *book) {
 		s := b.stage(usual)
@@ -79,8 +74,8 @@ var reading = []claim{
 		s.switchStorage()
 		s.noting(unserve(0))
 		s.bytes("one")
-		b.finds(s.get(v1alpha1, "one").Refused(), "Asked for at that version")
-		b.finds(s.get(v1beta1, "one").Refused(), "Asked for at a version that is served")
+		s.get(v1alpha1, "one")
+		b.finds(s.get(v1beta1, "one").Refused(), "")
 	}},
 }
 

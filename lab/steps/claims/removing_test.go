@@ -1,7 +1,9 @@
 package claims
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/crdlab/crdlab/lab/rewrite/scene"
@@ -19,16 +21,21 @@ func (b *book) tooEarly() *stage {
 	return s
 }
 
+// sameVersions says whether a record names just the versions of which there are objects.
+func sameVersions(counts map[string]int, record []string) bool {
+	stored := slices.Sorted(maps.Keys(counts))
+	return slices.Equal(stored, slices.Sorted(slices.Values(record)))
+}
+
 var removing = []claim{
 	{"storedVersions names the versions that objects are stored at", func(b *book) {
 		s := b.stage(usual)
 		s.Create(v1alpha1, "one", `{"size":1}`)
+		b.finds(sameVersions(s.counts(), s.record()), "While there is but one storage version")
 		s.switchStorage()
-		s.counts()
-		b.finds(len(s.record()) == 1, "After a switch of the storage version")
+		b.finds(sameVersions(s.counts(), s.record()), "After a switch of the storage version")
 		s.rewrite("one")
-		s.counts()
-		b.finds(len(s.record()) == 1, "After a rewrite of all objects")
+		b.finds(sameVersions(s.counts(), s.record()), "After a rewrite of all objects")
 	}},
 	{"storedVersions shrinks after a rewrite", func(b *book) {
 		s := b.stale(`{"size":1}`)
@@ -82,10 +89,10 @@ var removing = []claim{
 	}},
 	{"Objects of a version that was removed too early are lost", func(b *book) {
 		s := b.tooEarly()
-		b.finds(s.get(v1beta1, "one").Refused(), "As it is")
+		s.get(v1beta1, "one")
 		s.crd(`[{"op":"add","path":"/spec/versions/0","value":{"name":"v1alpha1","served":false,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}]`)
 		s.Until("the version is back", func() bool { return s.Get(v1beta1, "one").Status != http.StatusInternalServerError })
-		b.finds(s.get(v1beta1, "one").Refused(), "When the version is added again, unserved")
+		b.finds(s.get(v1beta1, "one").Refused(), "")
 	}},
 	{"New objects still work when old ones cannot be decoded", func(b *book) {
 		s := b.tooEarly()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -48,7 +49,7 @@ type stage struct {
 func (b *book) stage(definition string) *stage {
 	b.Helper()
 	s := &stage{Scene: scene.New(b.T, definition, scene.Namespace), book: b}
-	version = s.Server.Info().Version
+	serverSays = s.Server.Info().Version
 	return s
 }
 
@@ -79,7 +80,12 @@ func told(resp *evidence.Response) string {
 			out = append(out, resp.Reason)
 		}
 		for _, c := range resp.Causes {
-			out = append(out, c.Field)
+			if c.Field != "" {
+				out = append(out, c.Field)
+			}
+		}
+		if resp.Status >= 500 { // its reason alone tells nothing
+			return strings.Join(out, " ") + "\n  " + cause(resp.Message)
 		}
 		return strings.Join(out, " ")
 	}
@@ -98,9 +104,38 @@ func told(resp *evidence.Response) string {
 	return strings.Join(out, " ")
 }
 
-// mask replaces what differs from run to run.
+// cause is the part of a message that says why: a storage error tells much before.
+func cause(message string) string {
+	if _, why, found := strings.Cut(message, "AdditionalErrorMsg: "); found {
+		return why
+	}
+	return message
+}
+
+// varying is what differs from run to run.
+var varying = []struct {
+	what *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`revision=\d+`), "revision=N"},
+	{regexp.MustCompile(`ResourceVersion: \d+`), "ResourceVersion: N"},
+	{regexp.MustCompile(`(/convert\?timeout=30s": ).*`), "${1}…"}, // at which moment a connection was cut is chance
+	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
+	{regexp.MustCompile(`scene\d+\.example\.com`), "lab.example.com"},
+}
+
+// mask replaces what differs from run to run, and shortens paths.
 func (s *stage) mask(line string) string {
-	return strings.ReplaceAll(line, s.Resource.Group, "lab.example.com")
+	line = strings.NewReplacer(
+		evidence.DefinitionPath(s.Resource), "crds/"+s.Resource.Plural,
+		evidence.CollectionPath(s.Resource, v1alpha1, s.Namespace), v1alpha1+" …/"+s.Resource.Plural,
+		evidence.CollectionPath(s.Resource, v1beta1, s.Namespace), v1beta1+" …/"+s.Resource.Plural,
+		s.Resource.Group+"/"+v1alpha1+" {", v1alpha1+" {", s.Resource.Group+"/"+v1beta1+" {", v1beta1+" {",
+	).Replace(line)
+	for _, v := range varying {
+		line = v.what.ReplaceAllString(line, v.with)
+	}
+	return line
 }
 
 func (s *stage) get(version, name string) *evidence.Response {
@@ -161,7 +196,7 @@ func (s *stage) status(subresource, stored string) *evidence.Response {
 func (s *stage) bytes(name string) stored {
 	s.Helper()
 	b := s.peek(name)
-	s.book.note("etcd %s/%s  %s %s", s.Namespace, name, b.version, b.spec)
+	s.book.note("etcd %s  %s %s", name, b.version, b.spec)
 	return b
 }
 
@@ -214,6 +249,13 @@ func spec(resp *evidence.Response) json.RawMessage {
 	var o struct{ Spec json.RawMessage }
 	_ = json.Unmarshal(resp.Body, &o)
 	return o.Spec
+}
+
+// shown is the version that an object shows in an answer.
+func shown(resp *evidence.Response) string {
+	var o struct{ APIVersion string }
+	_ = json.Unmarshal(resp.Body, &o)
+	return o.APIVersion[strings.LastIndex(o.APIVersion, "/")+1:]
 }
 
 // has says whether a JSON object has a field.
@@ -353,6 +395,23 @@ func (s *stage) fault(id string) {
 	if id != "" {
 		s.book.note("(the webhook: %s)", strings.TrimSuffix(f.Does, "."))
 	}
+}
+
+// answer is a part of the object in the webhook's newest answer, such as "spec" or "metadata.labels".
+func (s *stage) answer(part string) string {
+	s.Helper()
+	all := s.webhook.Log().Since(s.webhook.Log().Seq() - 1)
+	var review struct {
+		Response struct{ ConvertedObjects []json.RawMessage }
+	}
+	if len(all) != 1 || json.Unmarshal([]byte(all[0].Response), &review) != nil || len(review.Response.ConvertedObjects) != 1 {
+		s.Fatalf("the webhook's last answer is no review of one object: %v", all)
+	}
+	value, _ := (&evidence.Value{Value: review.Response.ConvertedObjects[0]}).Field(strings.Split(part, ".")...)
+	out, err := json.Marshal(value)
+	s.Must(err)
+	s.book.note("  the webhook answered %s %s", part, out)
+	return string(out)
 }
 
 // unserve is a JSON patch.
