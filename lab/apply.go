@@ -80,7 +80,7 @@ func (s *Session) Apply(ctx context.Context) error {
 // act does the actions. The first that goes otherwise than the lesson wants ends it.
 func (s *Session) act(ctx context.Context, i int, env *lesson.Env, observer *evidence.Observer) error {
 	for k, a := range s.opts.Track.Steps[i].Actions {
-		from := s.log.Seq()
+		from, fault := s.log.Seq(), s.fault()
 		s.mu.Lock()
 		s.kept = append(s.kept, &kept{seq: from})
 		s.mu.Unlock()
@@ -90,6 +90,9 @@ func (s *Session) act(ctx context.Context, i int, env *lesson.Env, observer *evi
 		}
 		if err != nil && ctx.Err() == nil {
 			err = advise(err, s.log.Since(from))
+		}
+		if s.fault() != fault {
+			observer.Reread()
 		}
 		seen, syncErr := s.seen(ctx, observer, err)
 		s.update(i, func(step *Step) {

@@ -86,7 +86,7 @@ func (s *Session) endWebhook(ctx context.Context) error {
 // SetFault switches a fault of the webhook on in place of the one before; the empty id heals it.
 func (s *Session) SetFault(ctx context.Context, id string) error {
 	s.mu.Lock()
-	server, client, benching := s.webhook, s.client, s.state.Benching
+	server, client, observer, benching := s.webhook, s.client, s.observer, s.state.Benching
 	s.mu.Unlock()
 	if server == nil {
 		return fmt.Errorf("the track %s has no webhook", s.opts.Track.ID)
@@ -101,6 +101,7 @@ func (s *Session) SetFault(ctx context.Context, id string) error {
 	if err := server.Switch(ctx, client, s.state.Resource, fault); err != nil {
 		return err
 	}
+	observer.Reread()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Fault = fault

@@ -71,6 +71,7 @@ type Observer struct {
 	held   map[string]*Object
 	used   map[string]int64 // held key: when it was last changed or selected
 	names  chan selection
+	again  chan struct{} // of one: the views are to be read again
 
 	reading chan struct{} // of one: who has put something in reads objects, or keeps others from it
 
@@ -90,7 +91,7 @@ type selection struct{ namespace, name string }
 func Observe(ctx context.Context, client *Client, from storage.Reader, resource storage.Resource, pinned ...string) (*Observer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	o := &Observer{client: client.As(ByObserver).Unrecorded(), storage: from, resource: resource, pinned: pinned, cancel: cancel,
-		ended: make(chan struct{}), changed: make(chan struct{}), names: make(chan selection, 16), asked: make(chan chan struct{}), reading: make(chan struct{}, 1)}
+		ended: make(chan struct{}), changed: make(chan struct{}), names: make(chan selection, 16), again: make(chan struct{}, 1), asked: make(chan chan struct{}), reading: make(chan struct{}, 1)}
 	if from == nil {
 		o.storage = storage.Without(storage.ErrNoAccess)
 	}
@@ -132,6 +133,18 @@ func (o *Observer) Select(namespace, name string) {
 	select {
 	case o.names <- selection{namespace, name}:
 	default: // a learner who skips through many objects: the last ones count, and there will be another
+	}
+}
+
+// Reread reads all views again, now and a few times more within a second: something has changed how objects are converted,
+// and no event tells of it.
+func (o *Observer) Reread() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.idle = false
+	select {
+	case o.again <- struct{}{}:
+	default: // it is asked for already
 	}
 }
 
@@ -318,6 +331,8 @@ func (o *Observer) follow(ctx context.Context) error {
 			o.hold(ctx, s, &work)
 		case <-again:
 			work.all = true
+		case <-o.again:
+			work.all, rest = true, rereads
 		case <-pulse.C: // a watch of a server that is gone says nothing
 			if !beating { // an answer that is slow must not hold up what the watch delivers
 				beating = true
@@ -350,7 +365,7 @@ func (o *Observer) follow(ctx context.Context) error {
 		if o.stale && again == nil {
 			again = time.After(bulkWindow)
 		}
-		o.settle(changed || work.counted, again == nil)
+		o.settle(changed || work.counted, again == nil && len(o.again) == 0)
 	}
 }
 

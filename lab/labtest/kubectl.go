@@ -69,11 +69,12 @@ func applied(ctx context.Context, t *testing.T, s *lab.Session) *lab.Step {
 }
 
 // ByHand pastes every command that the lab shows into a shell, and lets no action of its own run: the track
-// must pass, each step completing by itself. The steps that only read are applied: there is nothing to be done by hand.
-func ByHand(t *testing.T, track *lesson.Track, reads ...string) {
+// must pass, each step completing by itself. The steps that only read are applied: there is nothing to be done by hand. It
+// returns the answers to the questions, by step.
+func ByHand(t *testing.T, track *lesson.Track, reads ...string) map[string]string {
 	t.Helper()
 	s := Start(t, track)
-	run := shell(t, s)
+	run, answers := shell(t, s), map[string]string{}
 	for {
 		state := s.State()
 		step := state.Steps[state.Current]
@@ -93,8 +94,10 @@ func ByHand(t *testing.T, track *lesson.Track, reads ...string) {
 		if step.ByHand == slices.Contains(reads, step.ID) {
 			t.Errorf("%s: by hand: %v", step.ID, step.ByHand)
 		}
+		t.Logf("%s: %s\n%s", step.ID, step.Answer, step.Explanation)
+		answers[step.ID] = step.Answer
 		if !s.Next() {
-			return
+			return answers
 		}
 	}
 }

@@ -49,7 +49,7 @@ func readUnder(id, fault, object, says string, expect lesson.Expect) lesson.Acti
 	}
 }
 
-// list reads all objects of a version; from the cache where that is asked for, else in one page from etcd.
+// list reads all objects of a version: whatever the cache has where that is asked for, else the newest, as kubectl does.
 func list(ctx context.Context, env *lesson.Env, version string, cached bool) error {
 	query := url.Values{"limit": {"500"}}
 	if cached {

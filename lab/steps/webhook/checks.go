@@ -12,34 +12,42 @@ import (
 	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
 
-// sent finds an exchange about an object of the track, or all of them where the name is empty, at a version.
+// sent finds an exchange about an object of the track at a version.
 func sent(e lesson.Evidence, method, version, object string) *evidence.Exchange {
-	path := evidence.CollectionPath(e.Resource, version, e.Namespace)
-	if object != "" && method != http.MethodPost {
-		path = kit.ObjectPath(e, version, object)
-	}
-	return e.Find(func(x evidence.Exchange) bool {
-		return x.Method == method && x.To(path) && (method != http.MethodPost || strings.Contains(x.Body, `"`+object+`"`) || strings.Contains(x.Body, "name: "+object))
-	})
+	return e.Find(about(e, method, version, object))
 }
 
-// answered checks that a request was made and how it was answered, by its status or a class of them such as 2 or 5.
-func answered(method, version, object string, class int) func(lesson.Evidence) lesson.Outcome {
-	want := fmt.Sprintf("%s of %s at %s: %dxx", method, orAll(object), version, class)
+// about accepts the exchanges about an object of the track at a version.
+func about(e lesson.Evidence, method, version, object string) func(evidence.Exchange) bool {
+	path := kit.ObjectPath(e, version, object)
+	if method == http.MethodPost {
+		path = evidence.CollectionPath(e.Resource, version, e.Namespace)
+	}
+	return func(x evidence.Exchange) bool {
+		return x.Method == method && x.To(path) && (method != http.MethodPost || strings.Contains(x.Body, `"`+object+`"`) || strings.Contains(x.Body, "name: "+object))
+	}
+}
+
+// answered checks that a request was made and that it was once answered so: by a status, or a class of them such as 2 or 5.
+// By hand it may have been made more often, before the change or after it.
+func answered(method, version, object string, status int) func(lesson.Evidence) lesson.Outcome {
+	want := fmt.Sprintf("%s of %s at %s: %d", method, object, version, status)
+	if status < 10 {
+		want += "xx"
+	}
 	return func(e lesson.Evidence) lesson.Outcome {
-		x := sent(e, method, version, object)
-		if x == nil {
+		made := about(e, method, version, object)
+		x := e.Find(func(x evidence.Exchange) bool {
+			return made(x) && (x.Status == status || x.Status/100 == status)
+		})
+		if x != nil {
+			return kit.Holds(true, want, want)
+		}
+		if x = e.Find(made); x == nil {
 			return kit.Holds(false, want, "nobody asked")
 		}
-		return kit.Holds(x.Status/100 == class, want, kit.Answer(*x))
+		return kit.Holds(false, want, kit.Answer(*x))
 	}
-}
-
-func orAll(object string) string {
-	if object == "" {
-		return "all"
-	}
-	return object
 }
 
 // all checks several things, and tells the first that does not hold.
@@ -75,24 +83,29 @@ func conversions(e lesson.Evidence, to, object string) []evidence.Conversion {
 	return out
 }
 
-// converted reads a field of spec out of the objects of a review's answer.
-func converted(c evidence.Conversion, field string) (any, bool) {
-	var body struct {
-		Response struct {
-			ConvertedObjects []struct {
-				Spec map[string]any `json:"spec"`
-			} `json:"convertedObjects"`
-		} `json:"response"`
+// converted checks that the webhook, asked for an object at a version, answered with a field, and with what value where one
+// is given.
+func converted(to, object string, value any, path ...string) func(lesson.Evidence) lesson.Outcome {
+	return func(e lesson.Evidence) lesson.Outcome {
+		want := fmt.Sprintf("a review of %s to %s, answered with %s", object, to, strings.Join(path, "."))
+		for _, c := range conversions(e, to, object) {
+			if got, there := answer(c, path...); there && (value == nil || value == got) {
+				return kit.Holds(true, want, want)
+			}
+		}
+		return kit.Holds(false, want, "no answer had it")
 	}
-	if json.Unmarshal([]byte(c.Response), &body) != nil {
+}
+
+// answer reads a field out of the first object of a review's answer.
+func answer(c evidence.Conversion, path ...string) (any, bool) {
+	var body struct {
+		Response struct{ ConvertedObjects []json.RawMessage }
+	}
+	if json.Unmarshal([]byte(c.Response), &body) != nil || len(body.Response.ConvertedObjects) == 0 {
 		return nil, false
 	}
-	for _, o := range body.Response.ConvertedObjects {
-		if v, there := o.Spec[field]; there {
-			return v, true
-		}
-	}
-	return nil, false
+	return (&evidence.Value{Value: body.Response.ConvertedObjects[0]}).Field(path...)
 }
 
 // field reads a field of an exchange's response.

@@ -42,15 +42,8 @@ func pruneAfterConvert() lesson.Step {
 			},
 		},
 		Checks: []lesson.Check{
-			{ID: "answered-with", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				const want = "the webhook answered with spec." + undeclared
-				for _, c := range e.Conversions {
-					if _, there := converted(c, undeclared); there {
-						return kit.Holds(true, want, want)
-					}
-				}
-				return kit.Holds(false, want, "no answer had it")
-			}},
+			{ID: "answered-with", Kind: lesson.Done, Eval: all("the webhook answered with spec."+undeclared,
+				converted(newVersion, alpha, nil, "spec", undeclared), converted(oldVersion, echo, nil, "spec", undeclared))},
 			{ID: "not-shown", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				const want = "alpha is read without it"
 				x := sent(e, http.MethodGet, newVersion, alpha)
@@ -77,7 +70,10 @@ func pruneAfterConvert() lesson.Step {
 				return kit.Holds(label && note, want, "they are not")
 			}},
 			{ID: "finalizers-ignored", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				const want = "charlie is read without a finalizer"
+				const want = "charlie is read without the finalizer that the webhook answered with"
+				if o := converted(newVersion, charlie, nil, "metadata", "finalizers")(e); o.Result != lesson.Passed {
+					return o
+				}
 				x := sent(e, http.MethodGet, newVersion, charlie)
 				if x == nil || x.Refused() {
 					return kit.Holds(false, want, "charlie was not read")
@@ -85,7 +81,8 @@ func pruneAfterConvert() lesson.Step {
 				_, there := field(x, "metadata", "finalizers")
 				return kit.Holds(!there, want, "it has one")
 			}},
-			{ID: "name-refused", Kind: lesson.Done, Eval: answered(http.MethodGet, newVersion, delta, 5)},
+			{ID: "name-refused", Kind: lesson.Done, Eval: all("the webhook changed delta's name, and the read is refused",
+				converted(newVersion, delta, "not-"+delta, "metadata", "name"), answered(http.MethodGet, newVersion, delta, 5))},
 			{ID: "healed", Kind: lesson.Invariant, Eval: sameValue},
 		},
 		Wrong: []lesson.Diagnosis{

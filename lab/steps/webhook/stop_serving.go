@@ -46,8 +46,8 @@ func stopServing() lesson.Step {
 			{ID: "flag", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				return lesson.Expected("not served, not storage", kit.Flags(e, oldVersion))
 			}},
-			{ID: "asked-old", Kind: lesson.Done, Eval: answered(http.MethodGet, oldVersion, delta, 4)},
-			{ID: "asked-new", Kind: lesson.Done, Eval: answered(http.MethodGet, newVersion, delta, 2)},
+			{ID: "asked-old", Kind: lesson.Done, Eval: answered(http.MethodGet, oldVersion, delta, http.StatusNotFound)},
+			{ID: "asked-new", Kind: lesson.Done, Eval: answered(http.MethodGet, newVersion, delta, http.StatusOK)},
 			{ID: "still-old", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
 				return lesson.Expected(oldVersion, e.After.Object(delta).StoredVersion())
 			}},
