@@ -105,6 +105,9 @@ func (s *Session) SetFault(ctx context.Context, id string) error {
 	defer s.mu.Unlock()
 	s.state.Fault = fault
 	s.publish()
+	if fault.ID == "" {
+		s.observer.Reread()
+	}
 	return nil
 }
 

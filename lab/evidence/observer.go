@@ -71,6 +71,7 @@ type Observer struct {
 	held   map[string]*Object
 	used   map[string]int64 // held key: when it was last changed or selected
 	names  chan selection
+	reread chan struct{} // somebody knows that views read otherwise now
 
 	reading chan struct{} // of one: who has put something in reads objects, or keeps others from it
 
@@ -90,7 +91,7 @@ type selection struct{ namespace, name string }
 func Observe(ctx context.Context, client *Client, from storage.Reader, resource storage.Resource, pinned ...string) (*Observer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	o := &Observer{client: client.As(ByObserver).Unrecorded(), storage: from, resource: resource, pinned: pinned, cancel: cancel,
-		ended: make(chan struct{}), changed: make(chan struct{}), names: make(chan selection, 16), asked: make(chan chan struct{}), reading: make(chan struct{}, 1)}
+		ended: make(chan struct{}), changed: make(chan struct{}), names: make(chan selection, 16), reread: make(chan struct{}, 1), asked: make(chan chan struct{}), reading: make(chan struct{}, 1)}
 	if from == nil {
 		o.storage = storage.Without(storage.ErrNoAccess)
 	}
@@ -132,6 +133,14 @@ func (o *Observer) Select(namespace, name string) {
 	select {
 	case o.names <- selection{namespace, name}:
 	default: // a learner who skips through many objects: the last ones count, and there will be another
+	}
+}
+
+// Reread reads all views once more soon. It is for what no event tells of: that a conversion webhook answers otherwise now.
+func (o *Observer) Reread() {
+	select {
+	case o.reread <- struct{}{}:
+	default: // it is about to
 	}
 }
 
@@ -317,6 +326,8 @@ func (o *Observer) follow(ctx context.Context) error {
 		case s := <-o.names:
 			o.hold(ctx, s, &work)
 		case <-again:
+			work.all = true
+		case <-o.reread:
 			work.all = true
 		case <-pulse.C: // a watch of a server that is gone says nothing
 			if !beating { // an answer that is slow must not hold up what the watch delivers
