@@ -77,8 +77,10 @@ func (s *Session) endWebhook(ctx context.Context) error {
 	if err != nil {
 		err = fmt.Errorf("%w; the webhook has ended, so reads of %s fail now: crdlab reset removes it", err, s.state.Resource)
 	}
-	if s.guard != nil {
-		err = errors.Join(err, s.guard.Release())
+	if s.guard != nil && err == nil {
+		err = s.guard.Release()
+	} else if s.guard != nil {
+		s.guard.Leave() // it goes on trying
 	}
 	return errors.Join(err, s.webhook.Close(), s.withdraw())
 }

@@ -85,6 +85,12 @@ func (g *Guard) Release() error {
 	return nil
 }
 
+// Leave lets the guard do its work, for the CRD could not be put right.
+func (g *Guard) Leave() {
+	g.stdin.Close()
+	_ = g.cmd.Process.Release() // nobody waits for it
+}
+
 // GuardMain is the guard's process. It returns the exit code.
 func GuardMain(stdin io.Reader) int {
 	lines := bufio.NewReader(stdin)

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/conversion"
+	"github.com/crdlab/crdlab/lab/conversion/bench"
 	"github.com/crdlab/crdlab/lab/lesson"
 )
 
@@ -18,6 +20,8 @@ type fixedSession struct {
 	changed chan struct{}
 	asked   []string
 	hold    chan struct{} // Apply waits for it, or for its context
+
+	holdFault chan struct{} // SetFault does so
 }
 
 func (s *fixedSession) note(format string, args ...any) {
@@ -86,6 +90,31 @@ func (s *fixedSession) Apply(ctx context.Context) error {
 			step.Answer = step.Options[0].ID
 		}
 	})
+	return nil
+}
+
+func (s *fixedSession) SetFault(ctx context.Context, id string) error {
+	s.note("fault %q", id)
+	if s.holdFault != nil {
+		select {
+		case <-s.holdFault:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	fault, err := conversion.FaultByID(id)
+	s.change(func(st *lab.State) { st.Fault = fault })
+	return err
+}
+
+// Bench tells made-up cells of the faults that are named.
+func (s *fixedSession) Bench(_ context.Context, faults []string, each func(bench.Cell)) error {
+	s.note("bench %q", faults)
+	for _, f := range faults {
+		for _, c := range cells(f) {
+			each(c)
+		}
+	}
 	return nil
 }
 
