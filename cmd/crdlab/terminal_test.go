@@ -43,8 +43,14 @@ func openTerminal(t testing.TB, w, h int, args ...string) *terminal {
 
 func openProgram(t testing.TB, program string, w, h int, args ...string) *terminal {
 	t.Helper()
+	return openIn(t, t.TempDir(), program, w, h, args...)
+}
+
+// openIn opens a program whose state folder is there before.
+func openIn(t testing.TB, state, program string, w, h int, args ...string) *terminal {
+	t.Helper()
 	x := &terminal{t: t, emu: vt.NewEmulator(w, h), drawn: make(chan struct{}), ended: make(chan struct{}),
-		temp: t.TempDir(), state: t.TempDir(), stderr: filepath.Join(t.TempDir(), "stderr")}
+		temp: t.TempDir(), state: state, stderr: filepath.Join(t.TempDir(), "stderr")}
 	x.emu.SetDefaultBackgroundColor(color.Black)
 	x.emu.SetDefaultForegroundColor(color.White)
 	stderr, err := os.Create(x.stderr)
