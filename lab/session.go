@@ -216,6 +216,9 @@ func (s *Session) actions(l *lesson.Step) []Action {
 		if a.Kubectl != nil {
 			action.Kubectl = a.Kubectl(s.env())
 		}
+		if a.Change != nil {
+			action.Change = a.Change(s.env())
+		}
 		out = append(out, action)
 	}
 	return out

@@ -98,10 +98,11 @@ type Option struct{ ID, Text string }
 // Action is an action and what it asked of the server.
 type Action struct {
 	ID        string
-	Exchanges []int // indexes into the step's Exchanges
-	Counted   bool  // how many reviews it caused is known
-	Reviews   int   // that number
-	Kubectl   []string
+	Exchanges []int    // indexes into the step's Exchanges
+	Counted   bool     // how many reviews it caused is known
+	Reviews   int      // that number
+	Kubectl   []string // empty where only the lab can do it, such as to switch a fault of the webhook
+	Change    []string // what it changes: lines that begin with + - ~ or a space
 	Done      bool
 }
 

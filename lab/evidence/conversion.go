@@ -31,6 +31,17 @@ type Conversion struct {
 	Response          string    `json:"response"` // the body, cut at cluster.MaxRecordedBody; empty where no answer was sent
 }
 
+// SlowAfter is from when on the API server traces a call for so many objects as slow. Its clock runs a little longer than the
+// webhook's: what was on the way counts as well.
+func (c *Conversion) SlowAfter() time.Duration {
+	return time.Duration(50+8*c.Objects) * time.Millisecond
+}
+
+// Slow says that the call took longer than the API server lets pass without a trace.
+func (c *Conversion) Slow() bool {
+	return c.DurationMS > float64(c.SlowAfter().Milliseconds())
+}
+
 // Answered fills in the answer's body, and the time since At.
 func (c *Conversion) Answered(body []byte) {
 	c.Response = string(cut(body))

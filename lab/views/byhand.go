@@ -43,9 +43,26 @@ func environment(st *lab.State) []string {
 func script(st *lab.State, step *lab.Step) []string {
 	out := environment(st)
 	for _, a := range step.Actions {
-		out = append(out, a.Kubectl...)
+		out = append(out, commands(a)...)
 	}
 	return out
+}
+
+// commands are what does an action in a shell: a comment where only the lab can do it, since it is about the webhook.
+func commands(a lab.Action) []string {
+	if len(a.Kubectl) > 0 {
+		return a.Kubectl
+	}
+	out := []string{"# in the lab, by f or by enter: " + a.ID}
+	for _, c := range a.Change {
+		out = append(out, "#   "+strings.TrimSpace(clean(c)))
+	}
+	return out
+}
+
+// onlyInLab says whether a step has an action that no command can do.
+func onlyInLab(step *lab.Step) bool {
+	return slices.ContainsFunc(step.Actions, func(a lab.Action) bool { return len(a.Kubectl) == 0 })
 }
 
 // scriptFile is the same as a program for a shell. It ends at the first command that fails, but for a refusal that the
@@ -53,12 +70,12 @@ func script(st *lab.State, step *lab.Step) []string {
 func scriptFile(st *lab.State, step *lab.Step) string {
 	lines := append([]string{"#!/bin/sh", "set -e"}, environment(st)...)
 	for _, a := range step.Actions {
-		commands := a.Kubectl
-		if n := len(commands); n > 0 && refusalExpected(step, a.ID) {
-			lines = append(lines, commands[:n-1]...)
-			commands = []string{"if", commands[n-1], `then echo "accepted, and was to be refused"`, `else echo "refused, as intended"`, "fi"}
+		all := commands(a)
+		if n := len(a.Kubectl); n > 0 && refusalExpected(step, a.ID) {
+			lines = append(lines, all[:n-1]...)
+			all = []string{"if", all[n-1], `then echo "accepted, and was to be refused"`, `else echo "refused, as intended"`, "fi"}
 		}
-		lines = append(lines, commands...)
+		lines = append(lines, all...)
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -174,6 +191,9 @@ func (p *pen) command(l string) string {
 		return pad + p.noise.of(goesOn) + p.fg.of(rest)
 	}
 	first, rest, _ := strings.Cut(l, " ")
+	if first == "#" {
+		return p.dim.of(l)
+	}
 	if first != "kubectl" && first != "export" {
 		return p.fg.of(l)
 	}
@@ -199,6 +219,8 @@ func (d *byHand) waiting(m *program, in int) []string {
 		out = append(out, p.dim.of("This is an earlier step."))
 	case step.Index == len(m.state.Steps)-1:
 		out = append(out, p.flow(p.quietly(), "The last step does not complete by itself: back on the screen, **enter** does it.", in, "", "")...)
+	case onlyInLab(step):
+		out = append(out, p.flow(p.quietly(), "What stands behind # is the webhook's, and the lab's to do: **f** switches a fault, **enter** does the whole step.", in, "", "")...)
 	default:
 		if len(open) > 0 {
 			out = append(out, p.flow(p.clearly(), open[0], in, p.warn.of("○ ")+p.dim.of("waiting for: "), "  ")...)

@@ -32,6 +32,7 @@ func (help) draw(m *program, w, h int) []string {
 	cw := min(36, (w-8)/2)
 	keys := m.keys
 	keys.RewriteWith.SetEnabled(m.state != nil && m.state.Migrates)
+	keys.Faults.SetEnabled(m.state != nil && m.state.Webhook)
 	if n := m.mostOptions(); n > 0 {
 		keys.Predict.SetHelp("1–"+number(n), keys.Predict.Help().Desc)
 	}

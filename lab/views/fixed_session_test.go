@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/conversion"
 	"github.com/crdlab/crdlab/lab/lesson"
 )
 
@@ -18,6 +19,8 @@ type fixedSession struct {
 	changed chan struct{}
 	asked   []string
 	hold    chan struct{} // Apply waits for it, or for its context
+
+	holdFault chan struct{} // SetFault does so
 }
 
 func (s *fixedSession) note(format string, args ...any) {
@@ -87,6 +90,20 @@ func (s *fixedSession) Apply(ctx context.Context) error {
 		}
 	})
 	return nil
+}
+
+func (s *fixedSession) SetFault(ctx context.Context, id string) error {
+	s.note("fault %q", id)
+	if s.holdFault != nil {
+		select {
+		case <-s.holdFault:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	fault, err := conversion.FaultByID(id)
+	s.change(func(st *lab.State) { st.Fault = fault })
+	return err
 }
 
 func (s *fixedSession) Next() bool {

@@ -1,6 +1,8 @@
 package views
 
 import (
+	"slices"
+
 	"charm.land/bubbles/v2/key"
 
 	"github.com/crdlab/crdlab/lab"
@@ -14,6 +16,7 @@ type keyMap struct {
 	Up, Down, PageUp, PageDown                                                             key.Binding
 	Export, Help, Suspend, Quit, Interrupt                                                 key.Binding
 	Begin, NextGroup                                                                       key.Binding // of the start screen
+	Faults, Switch, Heal                                                                   key.Binding // of the webhook; the last two in their dialog
 	Copy, File                                                                             key.Binding // of the dialog by hand
 }
 
@@ -34,6 +37,9 @@ func newKeyMap() keyMap {
 		Pause:       bind("p", "pause a rewrite", "p"),
 		RewriteWith: bind("v", "rewrite with patch, svm", "v"),
 		Escape:      bind("esc", "cancel, return", "esc"),
+		Faults:      bind("f", "faults of the webhook", "f"),
+		Switch:      bind("enter", "switch on or off", "enter", "space"),
+		Heal:        bind("0", "heal", "0"),
 
 		NextPane:   bind("tab", "next pane or tab", "tab"),
 		PrevPane:   bind("shift+tab", "previous pane or tab", "shift+tab"),
@@ -67,7 +73,7 @@ type group struct {
 
 func (k keyMap) groups() []group {
 	return []group{
-		{"The step", []key.Binding{k.Apply, k.Predict, k.Back, k.GoTo, k.Reset, k.ByHand, k.Pause, k.RewriteWith, k.Escape}},
+		{"The step", []key.Binding{k.Apply, k.Predict, k.Back, k.GoTo, k.Reset, k.ByHand, k.Faults, k.Pause, k.RewriteWith, k.Escape}},
 		{"The object", []key.Binding{k.NextPane, k.NextObject, k.Down, k.PageDown, k.Managers, k.Zoom}},
 		{"The lab", []key.Binding{k.Export, k.Help, k.Suspend, k.Quit}},
 	}
@@ -93,6 +99,9 @@ func (s *screen) nextKeys(k keyMap) []hint {
 		out = append(out, of(k.Pause).as("pause"))
 	case s.busy != "" || s.step.Phase == lab.Running:
 		out = append(out, of(k.Escape).as("cancel"))
+		if st.Webhook {
+			out = append(out, of(k.Faults).as("faults"))
+		}
 	case s.failed() && len(s.step.Hints) > 0: // to do the same again is not what they say
 		out = append(out, of(k.GoTo).as("go to"), of(k.Reset).as("reset"), of(k.Apply).as("try again"))
 	case s.failed():
@@ -114,8 +123,11 @@ func (s *screen) nextKeys(k keyMap) []hint {
 		}
 		out = append(out, of(k.Back).as("look back"))
 	}
-	return append(out, of(k.NextPane).as("pane"), of(k.NextObject).as("object"), of(k.Managers), of(k.ByHand).as("by hand"),
-		of(k.Zoom).as("zoom"), of(k.Help).as("keys"), of(k.Quit))
+	out = append(out, of(k.NextPane).as("pane"), of(k.NextObject).as("object"))
+	if st.Webhook && !slices.ContainsFunc(out, func(h hint) bool { return h.key == k.Faults.Help().Key }) {
+		out = append(out, of(k.Faults).as("faults"))
+	}
+	return append(out, of(k.Managers), of(k.ByHand).as("by hand"), of(k.Zoom).as("zoom"), of(k.Help).as("keys"), of(k.Quit))
 }
 
 // choosesRewriter says whether the learner may choose just now with what objects are rewritten.

@@ -41,6 +41,7 @@ const (
 	zoomPane
 	zoomLog
 	zoomProse
+	zoomReviews
 )
 
 // layout is where everything stands. What has no room in the band over the panes may take the lines that they can spare;
@@ -51,6 +52,7 @@ type layout struct {
 	airy                                              bool // there is room for air
 	zoomOn                                            zoom
 	head, notice, rail, prose, card, table, log, keys rect
+	fault, reviews                                    rect   // empty where no fault is on, and where there is no webhook
 	panes                                             []rect // one for each pane, or one with tabs
 }
 
@@ -59,6 +61,8 @@ type measures struct {
 	panes    int // side by side
 	versions int // rows of the version table
 	zoom     zoom
+	fault    int // width of what is said of a fault
+	reviews  bool
 	more     int // lines that the panes can spare for the band over them
 }
 
@@ -69,7 +73,8 @@ func arrange(w, h int, m measures) layout {
 	if l.form == formSmall {
 		return l
 	}
-	l.head, l.notice, l.keys = rect{0, 0, w, 1}, rect{0, 1, w, 1}, rect{0, h - 1, w, 1}
+	l.head, l.notice, l.keys = rect{0, 0, w, 1}, rect{0, 1, w - m.fault, 1}, rect{0, h - 1, w, 1}
+	l.fault = rect{w - m.fault, 1, m.fault, 1}
 	if m.zoom != noZoom {
 		l.zoomed(m)
 		return l
@@ -99,6 +104,11 @@ func arrange(w, h int, m measures) layout {
 		l.panes = []rect{{1, y, w - 2, bottom - y}}
 		return l
 	}
+	if m.reviews {
+		rw := l.reviewsWidth()
+		l.log.w -= rw + 2
+		l.reviews = rect{w - rw - 1, bottom - 1, rw, logH + 1} // its head stands in the air above
+	}
 	bottom -= 1 + 1 + m.versions // air, heads, rows
 	l.table = rect{0, bottom, w, 1 + m.versions}
 	if l.airy {
@@ -107,6 +117,14 @@ func arrange(w, h int, m measures) layout {
 	y++
 	l.panes = columns(w, y, bottom-y, m.panes)
 	return l
+}
+
+// reviewsWidth is the room for reviews beside the log: under the last of three panes where the screen is wide.
+func (l *layout) reviewsWidth() int {
+	if l.form == formWide {
+		return (l.w - 4) / 3
+	}
+	return 46
 }
 
 func formFor(w, h int) form {
@@ -169,6 +187,8 @@ func (l *layout) zoomed(m measures) {
 	switch {
 	case m.zoom == zoomLog:
 		l.log = body
+	case m.zoom == zoomReviews:
+		l.reviews = rect{1, 2, l.w - 2, l.h - 3}
 	case m.zoom == zoomProse:
 		l.prose = rect{3, 3, l.w - 6, l.h - 5}
 	default:

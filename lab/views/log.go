@@ -189,6 +189,9 @@ func (s *screen) log() []string {
 	if s.lay.form == formTabs {
 		left, col = 2, 25
 	}
+	if !s.lay.reviews.empty() && s.lay.form == formPanes {
+		left, col = 2, 26
+	}
 	xs := window(s.story(), s.logScroll, r.h)
 	focused := s.focus.kind == onLog && s.lay.form != formTabs
 	var out []string

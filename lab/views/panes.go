@@ -336,8 +336,12 @@ func (s *screen) tab(r rect) []string {
 		f.line = s.turned(f)
 		lines = s.requests(r.w-2, r.h-2)
 		f.note = s.newerSaid()
+	case onReviews:
+		f.line = s.turned(f)
+		lines = s.reviewList(s.reviews(), r.w-4, r.h-2)
+		f.note, f.foot = s.slowSaid(), s.bold.of("z")+s.noise.of(" shows its objects")
 	default:
-		pf := s.paneFrame(at.pane, r.w-34, v)
+		pf := s.paneFrame(at.pane, r.w-34-width(s.reviewsTab()), v)
 		f.line, f.note = pf.line, pf.note
 		lines, f.sides = s.paneLines(at.pane, r.w-2, r.h-2, v)
 		f.foot = s.objectSaid(r.w)
@@ -345,7 +349,7 @@ func (s *screen) tab(r rect) []string {
 			f.foot += s.noise.of(" · ") + b
 		}
 	}
-	if more := v.lines - r.h + 2; more > s.paneScroll && at.kind != onLog {
+	if more := v.lines - r.h + 2; more > s.paneScroll && at.kind != onLog && at.kind != onReviews {
 		f.foot += "  " + s.bold.of("j") + s.noise.of(" ↓ "+strconv.Itoa(more-s.paneScroll))
 	}
 	f.title = s.tabTitles(sub)
@@ -369,6 +373,8 @@ func (s *screen) tabTitles(sub subject) string {
 			name = "both"
 		case onLog:
 			name = "requests"
+		case onReviews:
+			name = s.reviewsTab()
 		default:
 			name = "etcd"
 			if t.pane < s.scene.etcdPane() {

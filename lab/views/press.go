@@ -32,6 +32,8 @@ func (m *program) pressSession(k tea.KeyPressMsg) tea.Cmd {
 		m.dialogs = append(m.dialogs, resetting{})
 	case key.Matches(k, keys.ByHand):
 		m.dialogs = append(m.dialogs, &byHand{step: s.step})
+	case key.Matches(k, keys.Faults):
+		m.openFaults()
 	case key.Matches(k, keys.Pause):
 		return m.pause(s)
 	case key.Matches(k, keys.RewriteWith):
@@ -60,6 +62,10 @@ func (m *program) pressSight(k tea.KeyPressMsg, s *screen) tea.Cmd {
 		m.sight.managers = !m.sight.managers
 	case key.Matches(k, keys.Zoom):
 		m.zoom(s)
+	case s.lay.zoomOn == zoomReviews && key.Matches(k, keys.PageDown):
+		m.scrollSides(s, 1)
+	case s.lay.zoomOn == zoomReviews && key.Matches(k, keys.PageUp):
+		m.scrollSides(s, -1)
 	case key.Matches(k, keys.Down):
 		m.scroll(s, 1)
 	case key.Matches(k, keys.Up):
@@ -137,7 +143,7 @@ func (m *program) lookBack(step int) {
 	if step < 0 {
 		return
 	}
-	m.sight.proseScroll, m.sight.paneScroll, m.sight.logScroll = 0, 0, 0
+	m.sight.proseScroll, m.sight.paneScroll, m.sight.logScroll, m.sight.review = 0, 0, 0, 0
 	m.sight.back = step
 	if step >= m.state.Current {
 		m.sight.back = -1
@@ -197,6 +203,8 @@ func zoomOf(f focus, in form) zoom {
 		return zoomProse
 	case f.kind == onLog && in != formTabs:
 		return zoomLog
+	case f.kind == onReviews:
+		return zoomReviews
 	}
 	return zoomPane
 }
@@ -216,6 +224,10 @@ func (m *program) another(s *screen, by int) tea.Cmd {
 // scroll moves what has the focus; where all of a pane is in sight, the prose.
 func (m *program) scroll(s *screen, by int) {
 	clamp := func(at, most int) int { return min(max(0, at+by), most) }
+	if m.sight.focus.kind == onReviews {
+		m.chooseReview(s, by)
+		return
+	}
 	if m.sight.focus.kind == onLog {
 		m.sight.logScroll = min(max(0, m.sight.logScroll-by), max(0, len(s.exchanges())-1))
 		return

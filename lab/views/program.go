@@ -42,7 +42,8 @@ type program struct {
 	call     *call           // what is going on
 	queued   <-chan struct{} // closed when the call of the last key has begun, or is done if it is a quick one
 	dialogs  []dialog
-	leaving  bool // q was pressed while a step is at work: once more, and it quits
+	faulting *faulting // a fault that is being switched
+	leaving  bool      // q was pressed while a step is at work: once more, and it quits
 
 	scene    *scene
 	sceneFor sceneKey
@@ -192,6 +193,8 @@ func (m *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case calledMsg:
 		m.called(msg)
 		return m, m.keepTicking()
+	case faultMsg:
+		m.faulted(msg)
 	case savedMsg:
 		m.saved(msg)
 	}
@@ -287,7 +290,7 @@ func (m *program) opened(msg openedMsg) tea.Cmd {
 // begin takes a session onto the screen.
 func (m *program) begin(s Session) {
 	m.session, m.reader, m.newest = s, &reader{session: s}, 0
-	m.state, m.sight = nil, sight{back: -1}
+	m.state, m.sight, m.faulting = nil, sight{back: -1}, nil
 }
 
 // show takes a new state; where a step began or ended, the eye is led to what matters then.
@@ -310,7 +313,7 @@ func (m *program) show(st *lab.State) {
 // lead puts the focus where the phase wants it: on the question, then on what the newest version shows, where the panes
 // are tabs on the bytes.
 func (m *program) lead() {
-	m.sight.proseScroll, m.sight.paneScroll, m.sight.logScroll = 0, 0, 0
+	m.sight.proseScroll, m.sight.paneScroll, m.sight.logScroll, m.sight.review = 0, 0, 0, 0
 	last := len(m.state.Track.Versions)
 	step := m.state.Steps[m.state.Current]
 	newest, bytes := focus{onPane, 0}, focus{onPane, last}
@@ -442,7 +445,8 @@ func (m *program) screen() *screen {
 	if m.call != nil {
 		s.busy = m.call.name
 	}
-	s.settle(m.w, m.h, measures{panes: len(m.scene.versions) + 1, versions: len(tableVersions(m.scene)), zoom: m.sight.zoom})
+	s.settle(m.w, m.h, measures{panes: len(m.scene.versions) + 1, versions: len(tableVersions(m.scene)), zoom: m.sight.zoom,
+		fault: width(s.faultSign()), reviews: m.state.Webhook})
 	return s
 }
 

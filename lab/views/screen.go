@@ -19,6 +19,7 @@ const (
 	onPane
 	onBoth // the oldest and the newest version beside each other; only where panes are tabs
 	onLog
+	onReviews // only in tracks with a webhook
 )
 
 // sight is what the learner has chosen to see of a session. It says nothing about the cluster.
@@ -32,6 +33,8 @@ type sight struct {
 	proseScroll int
 	paneScroll  int
 	logScroll   int // how many of the newest exchanges are below the window
+	review      int // the place of the chosen review in its log; 0: the newest, whichever that is
+	sidesScroll int // of a review's objects
 	notice      notice
 }
 
@@ -69,7 +72,14 @@ func (s *screen) tabs() []focus {
 	for i := range s.scene.etcdPane() + 1 {
 		out = append(out, focus{onPane, i})
 	}
-	return append(out, focus{onBoth, 0}, focus{onLog, 0})
+	return s.withReviews(append(out, focus{onBoth, 0}, focus{onLog, 0}))
+}
+
+func (s *screen) withReviews(stops []focus) []focus {
+	if s.state.Webhook {
+		stops = append(stops, focus{onReviews, 0})
+	}
+	return stops
 }
 
 // stops are all that tab goes through.
@@ -81,7 +91,7 @@ func (s *screen) stops() []focus {
 	for i := range s.scene.etcdPane() + 1 {
 		out = append(out, focus{onPane, i})
 	}
-	return append(out, focus{onLog, 0})
+	return s.withReviews(append(out, focus{onLog, 0}))
 }
 
 // settle lays the screen out, and gives the text over the panes what room they can spare.
@@ -140,18 +150,21 @@ func (s *screen) lines() []string {
 	parts := []part{
 		{l.head, []string{s.head()}},
 		{l.notice, []string{s.noticeLine()}},
+		{l.fault, []string{s.faultSign()}},
 		{l.keys, []string{s.keyLine()}},
 	}
 	switch l.zoomOn {
 	case zoomLog:
 		parts = append(parts, part{l.log, s.log()})
+	case zoomReviews:
+		parts = append(parts, part{l.reviews, s.zoomedReviews(l.reviews)})
 	case zoomProse:
 		parts = append(parts, part{l.prose, s.proseBand()})
 	case zoomPane:
 		parts = append(parts, s.panes()...)
 	default:
 		parts = append(parts, part{l.rail, s.rail()}, part{l.prose, s.proseBand()}, part{l.card, s.card()},
-			part{l.table, s.table()}, part{l.log, s.log()})
+			part{l.table, s.table()}, part{l.log, s.log()}, part{l.reviews, s.reviewBand(l.reviews)})
 		parts = append(parts, s.panes()...)
 	}
 	return compose(l.w, l.h, parts)

@@ -19,7 +19,8 @@ import (
 func TestMain(m *testing.M) { labtest.Main(m) }
 
 // TestTheFileOfAStepDoesIt goes through every track by the files that o writes, and by nothing else: each runs to its
-// end, says of a refusal that it was meant, and its step completes by itself. The last one is applied.
+// end, says of a refusal that it was meant, and its step completes by itself. The last one is applied, and so is one with
+// a part that only the lab can do: its file says which, and is one that a shell can read.
 func TestTheFileOfAStepDoesIt(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -48,14 +49,19 @@ func TestTheFileOfAStepDoesIt(t *testing.T) {
 			}
 			m.opened(openedMsg{session: s})
 			for i := range track.Steps {
-				runFile(t, m, bin)
-				if i == len(track.Steps)-1 {
+				alone := !onlyInLab(m.current())
+				if alone {
+					runFile(t, m, bin)
+				} else {
+					readFile(t, m)
+				}
+				if i == len(track.Steps)-1 || !alone {
 					if err := s.Apply(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
 				step := whenApplied(t, s)
-				if step.Result != lesson.Passed || step.ByHand != (i < len(track.Steps)-1) {
+				if step.Result != lesson.Passed || step.ByHand != (alone && i < len(track.Steps)-1) {
 					t.Fatalf("%s: %s, by hand: %v, %v, %+v", step.ID, step.Result, step.ByHand, step.Err, step.Checks)
 				}
 				s.Next()
@@ -87,6 +93,26 @@ func runFile(t *testing.T, m *program, bin string) {
 	}
 	if n := strings.Count(string(out), "refused, as intended"); n != meant {
 		t.Errorf("%s: %d of %d refusals were seen\n%s", d.step.ID, n, meant, out)
+	}
+	m.strike("esc")
+}
+
+// readFile has the program write the commands of its step, some of which are only the lab's to do, and has a shell read them.
+func readFile(t *testing.T, m *program) {
+	t.Helper()
+	m.strike("K", "o")
+	d := m.dialogs[len(m.dialogs)-1].(*byHand)
+	if out, err := exec.CommandContext(t.Context(), "sh", "-n", d.path).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", d.path, err, out)
+	}
+	text, err := os.ReadFile(d.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range d.step.Actions {
+		if len(a.Kubectl) == 0 && !strings.Contains(string(text), "# in the lab, by f or by enter: "+a.ID+"\n") {
+			t.Errorf("the file of %s does not say that %s is the lab's to do:\n%s", d.step.ID, a.ID, text)
+		}
 	}
 	m.strike("esc")
 }

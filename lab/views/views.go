@@ -31,6 +31,8 @@ type Session interface {
 	Next() bool
 	// RewriteWith chooses how the current step rewrites objects.
 	RewriteWith(with lesson.RewriteWith) error
+	// SetFault switches a fault of the track's webhook on in place of the one before; the empty id heals it.
+	SetFault(ctx context.Context, id string) error
 	// GoTo resets the track and replays it up to a step.
 	GoTo(ctx context.Context, stepID string) error
 	// Reset begins the track anew.
