@@ -17,7 +17,7 @@ func (s *screen) faultSign() string {
 	if s.state.Fault.ID == "" {
 		return ""
 	}
-	return s.badBold.of("✗ fault: "+clean(s.state.Fault.ID)) + "  " + s.bold.of("f") + s.dim.of(" heals") + " " + s.line.of("──")
+	return " " + s.badBold.of("✗ fault: "+clean(s.state.Fault.ID)) + "  " + s.bold.of("f") + s.dim.of(" heals") + " " + s.line.of("──")
 }
 
 // faulting is a fault that is being switched on, or healed where its id is empty.

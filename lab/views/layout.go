@@ -119,12 +119,12 @@ func arrange(w, h int, m measures) layout {
 	return l
 }
 
-// reviewsWidth is the room for reviews beside the log: under the last of three panes where the screen is wide.
+// reviewsWidth is the room for reviews beside the log: under the counts of stored objects, as far as they fit there.
 func (l *layout) reviewsWidth() int {
 	if l.form == formWide {
 		return (l.w - 4) / 3
 	}
-	return 46
+	return max(46, l.w-73)
 }
 
 func formFor(w, h int) form {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,7 +97,7 @@ func (s *screen) note(x evidence.Exchange) string {
 	case x.Status == 0:
 		said = append(said, s.bad.of("no answer: ")+s.dim.of(clean(x.Message)))
 	case x.Refused():
-		said = append(said, s.say(s.dim, refusal(x)))
+		said = append(said, s.say(s.dim, gist(refusal(x))))
 	case len(x.Warnings) > 0:
 		said = append(said, s.warn.of("▲ ")+s.say(s.dim, clean(strings.Join(x.Warnings, " · "))))
 	case asked != "":
@@ -115,6 +116,23 @@ func refusal(x evidence.Exchange) string {
 		return why
 	}
 	return clean(x.Reason) + ": " + why
+}
+
+// conversionFailed is how the API server begins to tell what was wrong with a conversion webhook's answer, after what it
+// has to say of itself.
+var conversionFailed = regexp.MustCompile(`^.*conversion webhook for \S+ Kind=\w+ (failed: |returned )?(Post "[^"]*": )?`)
+
+// gist is a message in brief. What a conversion webhook did wrong stands at the end of a long one, which the log has whole; any
+// other is left as it is.
+func gist(message string) string {
+	if at := conversionFailed.FindStringSubmatchIndex(message); at != nil {
+		said := ""
+		if at[2] >= 0 {
+			said = " " + message[at[2]:at[3]]
+		}
+		return "… conversion webhook" + strings.TrimRight(said, " ") + " " + message[at[1]:]
+	}
+	return message
 }
 
 // created is the name of the object that a request was to create; its path does not have it.

@@ -23,8 +23,8 @@ func (s *screen) outcome(w int) []string {
 	case s.lay.card.empty() && s.step.Question != "":
 		foretold = s.foretold(w)
 	}
-	for _, x := range wanted(s.step) {
-		refusals = append(refusals, s.refused(x, w, s.lay.form == formTabs && s.lay.zoomOn == noZoom)...)
+	if all := wanted(s.step); len(all) > 0 {
+		refusals = append(s.refused(all[0], w, s.lay.form == formTabs && s.lay.zoomOn == noZoom), s.refusedToo(all, w)...)
 	}
 	if !s.failed() && s.step.Explanation != "" && !s.aside {
 		why = s.pen.prose(s.quietly(), s.step.Explanation, w)
@@ -159,7 +159,7 @@ func (s *screen) refused(x evidence.Exchange, w int, tight bool) []string {
 		}
 	}
 	var body []string
-	for _, l := range wrap(text, w-5) {
+	for _, l := range wrap(gist(text), w-5) {
 		body = append(body, " "+s.say(s.fg, l))
 	}
 	if tight && len(body) > 2 { // the tab with the requests has it whole
@@ -178,6 +178,26 @@ func (s *screen) refused(x evidence.Exchange, w int, tight bool) []string {
 	}
 	f := frame{line: s.dim, title: title, note: s.dim.of("refused, as intended")}
 	return box(f, body, w, len(body)+2)
+}
+
+// refusedToo are further refusals that the lesson wants, in brief: those for the reason of the first all at once.
+func (s *screen) refusedToo(all []evidence.Exchange, w int) []string {
+	var alike []string
+	var out []string
+	status := func(x evidence.Exchange) string { return "  " + s.bad.of(strconv.Itoa(x.Status)) + " " }
+	for _, x := range all[1:] {
+		version, rest := target(x.Path, s.state.Resource)
+		asked := x.Method + " " + strings.TrimSpace(version+" "+rest)
+		if why := gist(clean(x.Message)); x.Status != all[0].Status || why != gist(clean(all[0].Message)) {
+			out = append(out, s.flow(s.quietly(), asked+": "+why, w, status(x), spaces(6))...)
+		} else {
+			alike = append(alike, asked)
+		}
+	}
+	if len(alike) > 0 {
+		out = append(s.flow(s.quietly(), strings.Join(alike, ", ")+" too", w, status(all[0]), spaces(6)), out...)
+	}
+	return out
 }
 
 // failure is what went wrong, loudly, and what to do: the error of the last attempt, what does not hold, and the way on.

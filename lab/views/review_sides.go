@@ -49,7 +49,7 @@ func (m *program) scrollSides(s *screen, by int) {
 func (s *screen) sidesTitle(c evidence.Conversion, w int) string {
 	from, to := versionOf(c.From), versionOf(c.DesiredAPIVersion)
 	left := " " + s.noise.of("the API server sent ") + s.hueBold(from).of(from) + " "
-	right := " " + s.noise.of("the webhook answered, asked for ") + s.hueBold(to).of(to) + " "
+	right := " " + s.noise.of("the webhook, asked for ") + s.hueBold(to).of(to) + " "
 	gap := (w-1)/2 - width(left) - 1
 	line := ""
 	for range max(0, gap) {

@@ -48,9 +48,9 @@ func (s *screen) reviewBand(r rect) []string {
 		return nil
 	}
 	all := s.reviews()
-	head := s.noise.of("reviews by the webhook")
+	head := "  " + s.noise.of("reviews by the webhook")
 	if said := s.slowSaid(); said != "" {
-		head = s.noise.of("reviews") + "  " + said
+		head = "  " + s.noise.of("reviews") + "  " + said
 	}
 	focused := s.focus.kind == onReviews
 	if focused {
@@ -104,9 +104,13 @@ func (s *screen) reviewList(all []evidence.Conversion, w, h int) []string {
 
 // reviewLine draws one review on one line: how it went, from which version to which, what, how long, and what is remarkable.
 func (s *screen) reviewLine(c evidence.Conversion, w int) string {
-	col := min(max(9, (w-32)/2), 24)
+	col := min(max(8, (w-36)/2), 24)
+	took, tone := milliseconds(c.DurationMS), s.noise
+	if c.Slow() {
+		took, tone = "▲ "+took, s.warn
+	}
 	line := " " + s.reviewSign(c) + " " + s.converts(c) + "  " + fit(s.fg.of(middle(objectNames(c), col-1)), col) +
-		s.noise.of(fmt.Sprintf("%7s", milliseconds(c.DurationMS))) + "  "
+		spaces(8-width(took)) + tone.of(took) + "  "
 	return fit(line+s.reviewNote(c, w-width(line)), w)
 }
 
@@ -152,21 +156,21 @@ func objectNames(c evidence.Conversion) string {
 	return name
 }
 
-// reviewNote says what is remarkable about a review, as far as there is room.
+// reviewNote says what is remarkable about a review, if there is room to say so much that it is understood.
 func (s *screen) reviewNote(c evidence.Conversion, room int) string {
-	var said []string
-	if c.Slow() {
-		mark := s.warn.of("▲ slow")
-		if threshold := fmt.Sprintf(": over %d ms", c.SlowAfter().Milliseconds()); width(mark)+len(threshold) <= room {
-			mark += s.dim.of(threshold)
-		}
-		said = append(said, mark)
+	const enough = 6
+	if room < enough {
+		return ""
 	}
+	var said []string
 	if c.Result != evidence.ConversionSuccess {
 		said = append(said, s.bad.of(clean(c.Result)))
 	}
+	if c.Slow() {
+		said = append(said, s.warn.of("slow")+s.dim.of(fmt.Sprintf(": over %d ms", c.SlowAfter().Milliseconds())))
+	}
 	if c.Message != "" {
-		said = append(said, s.say(s.dim, clean(c.Message)))
+		said = append(said, s.say(s.dim, clean(strings.TrimPrefix(c.Message, "fault "))))
 	}
 	return strings.Join(said, s.noise.of(" · "))
 }

@@ -100,7 +100,7 @@ func (s *screen) settle(w, h int, m measures) {
 	if s.lay.form == formSmall || s.lay.zoomOn != noZoom {
 		return
 	}
-	spare := max(0, s.lay.panes[0].h-s.scene.least(s.step.Verdict != nil))
+	spare := max(0, s.lay.panes[0].h-s.scene.least(s.step.Verdict != nil || len(wanted(s.step)) > 1))
 	band := s.lay.prose.h
 	text, card := s.needed()
 	need := max(text, card)
