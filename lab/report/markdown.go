@@ -137,7 +137,11 @@ func (m *page) exchanges(step *lab.Step) {
 		}
 	}
 	for _, a := range step.Actions {
-		add(a.ID, requests(step, a))
+		name := a.ID
+		if told := reviews(a); told != "" {
+			name += ", " + told
+		}
+		add(name, requests(step, a))
 	}
 	add("", byHand(step))
 	m.table([]string{"action", "request", "", "answer", "warnings, refusal"}, rows)
@@ -202,6 +206,9 @@ func (m *page) seen(s *lab.State, step *lab.Step) {
 	m.table([]string{"version", "spec.versions", "in storedVersions", "objects stored"}, rows)
 	m.line("")
 	m.line("storedVersions: %s", fenced("["+strings.Join(o.StoredVersions(), " ")+"]"))
+	if told := conversions(step, s.Track.Versions); told != "" {
+		m.text("Conversions: " + told + ".")
+	}
 	if step.Rewrite != nil {
 		m.text("Rewrite: " + rewritten(step.Rewrite) + ".")
 	}

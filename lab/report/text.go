@@ -103,8 +103,9 @@ func (t *Text) asked(step *lab.Step) {
 	rows := t.rows("asked")
 	for _, a := range step.Actions {
 		rs := requests(step, a)
-		if len(rs) > 0 && len(step.Actions) > 1 {
-			rows.add(t.ink(faint, a.ID))
+		reviews := reviews(a)
+		if len(rs) > 0 && (len(step.Actions) > 1 || reviews != "") {
+			rows.ends(t.ink(faint, a.ID), t.ink(faint, reviews))
 		}
 		t.requests(rows, rs)
 	}
@@ -193,6 +194,9 @@ func (t *Text) seen(s *lab.State, step *lab.Step) {
 	}
 	rows.named("storedVersions", t.record(step.Before, after))
 	t.counted(rows, after, s.Track.Versions)
+	if told := conversions(step, s.Track.Versions); told != "" {
+		rows.named("conversions", t.say("", told))
+	}
 	if step.Rewrite != nil {
 		rows.named("rewrite", rewritten(step.Rewrite))
 	}

@@ -237,10 +237,17 @@ func (p *plain) question(ctx context.Context, session Session, step *lab.Step) e
 
 func (p *plain) outcome(st *lab.State, step *lab.Step) {
 	p.gap()
-	for _, x := range step.Exchanges {
+	reviews := reviewsAfter(step)
+	for i, x := range step.Exchanges {
 		if x.Actor == evidence.ByStep || x.Actor == evidence.ByHand {
 			p.exchange(st, x)
 		}
+		if said := reviews[i]; said != "" {
+			p.item("    ", said)
+		}
+	}
+	for _, c := range step.Conversions {
+		p.amiss(c)
 	}
 	if step.Err != nil {
 		p.item("Unexpected: ", step.Err.Error())
@@ -280,6 +287,28 @@ func (p *plain) exchange(st *lab.State, x evidence.Exchange) {
 	p.item("  ", line)
 	for _, w := range x.Warnings {
 		p.item("    Warning: ", w)
+	}
+}
+
+// reviewsAfter says how many reviews an action caused, by the place of its last exchange.
+func reviewsAfter(step *lab.Step) map[int]string {
+	out := map[int]string{}
+	for _, a := range step.Actions {
+		if n := len(a.Exchanges); n > 0 && a.Counted {
+			out[a.Exchanges[n-1]] = fmt.Sprintf("%s: %s %s by the webhook", a.ID, number(a.Reviews), plural(a.Reviews, "review", "reviews"))
+		}
+	}
+	return out
+}
+
+// amiss tells a review that did not go as it should: failed, spoiled by a fault, or slow.
+func (p *plain) amiss(c evidence.Conversion) {
+	what := fmt.Sprintf("%s from %s to %s", objectNames(c), versionOf(c.From), versionOf(c.DesiredAPIVersion))
+	if c.Result != evidence.ConversionSuccess || c.Message != "" {
+		p.item("  review: ", what+": "+strings.TrimSuffix(c.Result+": "+c.Message, ": "))
+	}
+	if c.Slow() {
+		p.item("  review: ", fmt.Sprintf("%s: slow, %s; the API server traces calls over %d ms", what, milliseconds(c.DurationMS), c.SlowAfter().Milliseconds()))
 	}
 }
 
