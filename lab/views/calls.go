@@ -119,6 +119,7 @@ func (m *program) called(msg calledMsg) {
 		m.call = nil
 	}
 	m.shown(msg.reading)
+	m.benched(msg)
 	switch {
 	case msg.err == nil:
 	case errors.Is(msg.err, context.Canceled):

@@ -115,6 +115,8 @@ func (d *faults) press(m *program, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	case key.Matches(k, keys.Heal):
 		d.failed = ""
 		return false, m.switchFault("")
+	case key.Matches(k, keys.Try):
+		return false, m.openTable(d.all[d.at].ID)
 	case key.Matches(k, keys.Down):
 		move(1)
 	case key.Matches(k, keys.Up):
@@ -180,7 +182,7 @@ func (d *faults) said(m *program, w int) []string {
 	if chosen.ID == m.fault() {
 		action = "heal"
 	}
-	keys := p.next("enter "+action) + "   " + p.bold.of("0") + p.dim.of(" heal") + "   " + p.bold.of("↑ ↓") + p.dim.of(" choose") + "   " + p.bold.of("esc") + p.dim.of(" back")
+	keys := p.next("enter "+action) + "   " + p.bold.of("0") + p.dim.of(" heal") + "   " + p.bold.of("t") + p.dim.of(" try every operation") + "   " + p.bold.of("↑ ↓") + p.dim.of(" choose") + "   " + p.bold.of("esc") + p.dim.of(" back")
 	out = append(out, d.state(m), "", fit(keys, w))
 	if d.failed != "" {
 		out = append(out, "")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/conversion"
+	"github.com/crdlab/crdlab/lab/conversion/bench"
 	"github.com/crdlab/crdlab/lab/lesson"
 )
 
@@ -104,6 +105,17 @@ func (s *fixedSession) SetFault(ctx context.Context, id string) error {
 	fault, err := conversion.FaultByID(id)
 	s.change(func(st *lab.State) { st.Fault = fault })
 	return err
+}
+
+// Bench tells made-up cells of the faults that are named.
+func (s *fixedSession) Bench(_ context.Context, faults []string, each func(bench.Cell)) error {
+	s.note("bench %q", faults)
+	for _, f := range faults {
+		for _, c := range cells(f) {
+			each(c)
+		}
+	}
+	return nil
 }
 
 func (s *fixedSession) Next() bool {

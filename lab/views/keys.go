@@ -16,7 +16,7 @@ type keyMap struct {
 	Up, Down, PageUp, PageDown                                                             key.Binding
 	Export, Help, Suspend, Quit, Interrupt                                                 key.Binding
 	Begin, NextGroup                                                                       key.Binding // of the start screen
-	Faults, Switch, Heal                                                                   key.Binding // of the webhook; the last two in their dialog
+	Faults, Switch, Heal, Try, TryAll                                                      key.Binding // of the webhook; all but the first in their dialogs
 	Copy, File                                                                             key.Binding // of the dialog by hand
 }
 
@@ -40,6 +40,8 @@ func newKeyMap() keyMap {
 		Faults:      bind("f", "faults of the webhook", "f"),
 		Switch:      bind("enter", "switch on or off", "enter", "space"),
 		Heal:        bind("0", "heal", "0"),
+		Try:         bind("t", "try", "t"),
+		TryAll:      bind("a", "try all", "a"),
 
 		NextPane:   bind("tab", "next pane or tab", "tab"),
 		PrevPane:   bind("shift+tab", "previous pane or tab", "shift+tab"),

@@ -14,6 +14,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/conversion/bench"
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
 )
@@ -42,8 +43,9 @@ type program struct {
 	call     *call           // what is going on
 	queued   <-chan struct{} // closed when the call of the last key has begun, or is done if it is a quick one
 	dialogs  []dialog
-	faulting *faulting // a fault that is being switched
-	leaving  bool      // q was pressed while a step is at work: once more, and it quits
+	faulting *faulting               // a fault that is being switched
+	tried    map[string][]bench.Cell // what became of every operation, by the fault
+	leaving  bool                    // q was pressed while a step is at work: once more, and it quits
 
 	scene    *scene
 	sceneFor sceneKey
@@ -195,6 +197,8 @@ func (m *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.keepTicking()
 	case faultMsg:
 		m.faulted(msg)
+	case triedMsg:
+		return m, m.heardTried(msg)
 	case savedMsg:
 		m.saved(msg)
 	}
@@ -290,7 +294,7 @@ func (m *program) opened(msg openedMsg) tea.Cmd {
 // begin takes a session onto the screen.
 func (m *program) begin(s Session) {
 	m.session, m.reader, m.newest = s, &reader{session: s}, 0
-	m.state, m.sight, m.faulting = nil, sight{back: -1}, nil
+	m.state, m.sight, m.faulting, m.tried = nil, sight{back: -1}, nil, map[string][]bench.Cell{}
 }
 
 // show takes a new state; where a step began or ended, the eye is led to what matters then.

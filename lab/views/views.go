@@ -14,6 +14,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/conversion/bench"
 	"github.com/crdlab/crdlab/lab/lesson"
 )
 
@@ -33,6 +34,8 @@ type Session interface {
 	RewriteWith(with lesson.RewriteWith) error
 	// SetFault switches a fault of the track's webhook on in place of the one before; the empty id heals it.
 	SetFault(ctx context.Context, id string) error
+	// Bench tries every operation under faults of the webhook, and tells each cell. Where no fault is named, it tries all.
+	Bench(ctx context.Context, faults []string, each func(bench.Cell)) error
 	// GoTo resets the track and replays it up to a step.
 	GoTo(ctx context.Context, stepID string) error
 	// Reset begins the track anew.

@@ -8,6 +8,7 @@ import (
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/conversion"
+	"github.com/crdlab/crdlab/lab/conversion/bench"
 	"github.com/crdlab/crdlab/lab/evidence"
 )
 
@@ -79,9 +80,27 @@ func hostileReviews() *lab.State {
 	return st
 }
 
+func rewritingWithWebhook() *lab.State { st := rewriting(); st.Webhook = true; return st }
+
 // focusReviews gives the reviews the focus.
 func focusReviews(m *program) {
 	m.sight.focus, m.sight.shown = focus{kind: onReviews}, focus{kind: onReviews}
+}
+
+// cells are what a bench would tell of a fault: what is stored is answered, what must be converted is not.
+func cells(fault string) []bench.Cell {
+	var out []bench.Cell
+	for i, op := range bench.Operations {
+		other := bench.Cell{Fault: fault, Operation: op, At: bench.Other, Status: 500, Answer: "dial tcp 127.0.0.1:45671: connect: connection reset by peer", DurationMS: 4}
+		switch {
+		case op == bench.Watch:
+			other.Status, other.Answer = 0, "no answer in 3 s"
+		case i == 1:
+			other.Status, other.Answer, other.Reviews = 200, "", 3
+		}
+		out = append(out, bench.Cell{Fault: fault, Operation: op, At: bench.Stored, Status: 200, DurationMS: 2}, other)
+	}
+	return out
 }
 
 var webhookFixtures = []fixture{
@@ -103,6 +122,9 @@ var webhookFixtures = []fixture{
 		m.openFaults()
 		m.dialogs[0].(*faults).failed = "PATCH /apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.lab.example.com: no answer: connection refused"
 	}},
+	{"fault-table", reviewed, func(m *program) { m.tried["down"] = cells("down"); m.openTable("down") }},
+	{"fault-table-none", reviewed, func(m *program) { m.openTable(bench.None) }},
+	{"fault-table-busy", rewritingWithWebhook, func(m *program) { m.openTable("hang") }},
 	{"by-hand-half", halfByHand, func(m *program) { m.dialogs = []dialog{&byHand{step: m.current()}} }},
 }
 

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/conversion/bench"
 	"github.com/crdlab/crdlab/lab/evidence"
 )
 
@@ -69,6 +70,70 @@ func TestAFaultThatIsNotSwitchedGivesWayToTheNext(t *testing.T) {
 	m.Update(<-secondDone)
 	if m.state.Fault.ID != "wrong-ca" || m.faulting != nil {
 		t.Errorf("the fault is %q", m.state.Fault.ID)
+	}
+}
+
+// drain runs a command and all that come of it, until nothing is left.
+func (m *program) drain(cmd tea.Cmd) {
+	done, pending := make(chan tea.Msg), 0
+	start := func(c tea.Cmd) {
+		if c != nil {
+			pending++
+			go func() { done <- c() }()
+		}
+	}
+	for start(cmd); pending > 0; pending-- {
+		switch msg := (<-done).(type) {
+		case nil:
+		case tea.BatchMsg:
+			for _, c := range msg {
+				start(c)
+			}
+		default:
+			_, next := m.Update(msg)
+			start(next)
+		}
+	}
+}
+
+func TestEveryOperationIsTriedUnderAFault(t *testing.T) {
+	m, s := with(t, reviewed, 120, 30)
+	m.strike("f")
+	_, cmd := m.Update(press("t"))
+	if m.call == nil || !onScreen(m, "trying") {
+		t.Error("nothing says that it goes on")
+	}
+	m.drain(cmd)
+	if m.call != nil || !m.tabled("down") {
+		t.Fatalf("%d cells of down, and still %v", len(m.tried["down"]), m.call)
+	}
+	for _, want := range []string{"LIST cached", "▲ no answer in 3 s", "500 dial tcp 127.0.0.1:45671", "3 reviews", "People see it first"} {
+		if !onScreen(m, want) {
+			t.Errorf("not on the screen: %s\n%s", want, strings.Join(m.lines(), "\n"))
+		}
+	}
+	m.strike("right", "left", "t") // it was tried
+	_, cmd = m.Update(press("right"))
+	if cmd != nil || !onScreen(m, "not tried yet") {
+		t.Error("the next fault is not shown as not yet tried")
+	}
+	_, cmd = m.Update(press("a"))
+	m.drain(cmd)
+	for _, f := range bench.Faults() {
+		if !m.tabled(bench.ID(f)) {
+			t.Errorf("%s was not tried", bench.ID(f))
+		}
+	}
+	if len(s.asked) != 2 || strings.Contains(s.asked[1], `"down"`) {
+		t.Errorf("the session was asked for %q", s.asked)
+	}
+}
+
+func TestNoFaultIsTriedWhileAStepIsAtWork(t *testing.T) {
+	m, s := with(t, rewritingWithWebhook, 80, 24)
+	m.strike("f", "t")
+	if len(s.asked) > 0 || !onScreen(m, "still at work") {
+		t.Errorf("the session was asked for %q", s.asked)
 	}
 }
 
