@@ -213,7 +213,9 @@ func (x *terminal) leave(code int) {
 const enter = "\r"
 
 // The steps, and what is to be seen on the screen once each is applied.
-var playedSteps = []struct{ title, predict, seen string }{
+type playedStep struct{ title, predict, seen string }
+
+var playedSteps = []playedStep{
 	{"Create v1alpha1", "3", "storedVersions is [v1alpha1]"},
 	{"Add v1beta1", "3", "alpha has one resourceVersion"},
 	{"Deprecate v1alpha1", "2", "then yours came instead"},
@@ -225,6 +227,33 @@ var playedSteps = []struct{ title, predict, seen string }{
 	{"Relabel managedFields", "3", "sent again after the relabel"},
 	{"Remove v1alpha1", "3", "spec.versions is v1beta1 alone"},
 	{"Verify", "1", "the verdict is complete"},
+}
+
+// The same of the track with a webhook.
+var webhookSteps = []playedStep{
+	{"Create v1alpha1", "3", "5 objects are stored at v1alpha1"},
+	{"Serve both, with a webhook", "2", "spec.conversion.strategy is Webhook"},
+	{"One object, two views", "3", "both views of alpha have resourceVersion"},
+	{"Convert first, prune afterwards", "2", "a changed name is an error: 500"},
+	{"Switch the storage version", "1", "storedVersions is [v1alpha1 v1beta1]"},
+	{"Write one object", "2", "alpha is stored at v1beta1, with displayName"},
+	{"Stop serving v1alpha1", "2", "v1alpha1 is not served"},
+	{"The webhook is down", "2", "the webhook is back: echo is read again"},
+	{"Rewrite and relabel", "2", "etcd holds 6 at v1beta1, 0 at v1alpha1"},
+	{"Try to remove v1alpha1", "2", "422"},
+	{"Clean up", "3", "the strategy is None, and no webhook is named"},
+	{"Verify", "1", "the verdict is complete"},
+}
+
+// beginWebhook goes from the start screen to the first step of the track with a webhook.
+func (x *terminal) beginWebhook() {
+	x.t.Helper()
+	x.see("● live", "enter begin")
+	x.press("j")
+	x.see("▸ webhook")
+	x.press(enter)
+	x.offers("enter apply")
+	x.see("1 of 12")
 }
 
 // begin goes from the start screen to the first step.
@@ -242,27 +271,153 @@ func TestTheWholeTrackByKeys(t *testing.T) {
 			t.Parallel()
 			x := openTerminal(t, size[0], size[1])
 			x.begin()
-			for i, step := range playedSteps {
-				x.offers("enter apply")
-				x.see(step.title, fmt.Sprintf("%d of 11", i+1))
-				x.press(step.predict + enter) // as fast as anybody can
-				next := "enter go on"
-				if i == len(playedSteps)-1 {
-					next = "e export a report"
-				}
-				screen := x.offers(next)
-				if !strings.Contains(strings.ToLower(screen), "you said "+step.predict+", and so it is") {
-					t.Errorf("step %d does not say that the prediction was right:\n%s", i+1, screen)
-				}
-				x.find(step.seen)
-				if i < len(playedSteps)-1 {
-					x.press(enter)
-				}
-			}
+			x.play(playedSteps)
 			x.press("q")
 			x.leave(0)
 		})
 	}
+}
+
+func TestTheWholeWebhookTrackByKeys(t *testing.T) {
+	for _, size := range [][2]int{{160, 45}, {80, 24}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			t.Parallel()
+			x := openTerminal(t, size[0], size[1])
+			x.beginWebhook()
+			x.play(webhookSteps)
+			x.press("q")
+			x.leave(0)
+		})
+	}
+}
+
+// play goes through all steps, predicts each rightly, and looks for what is to be seen.
+func (x *terminal) play(steps []playedStep) {
+	x.t.Helper()
+	for i, step := range steps {
+		x.offers("enter apply")
+		x.see(step.title, fmt.Sprintf("%d of %d", i+1, len(steps)))
+		x.press(step.predict + enter) // as fast as anybody can
+		next := "enter go on"
+		if i == len(steps)-1 {
+			next = "e export a report"
+		}
+		screen := x.offers(next)
+		if !strings.Contains(strings.ToLower(screen), "you said "+step.predict+", and so it is") {
+			x.t.Errorf("step %d does not say that the prediction was right:\n%s", i+1, screen)
+		}
+		x.find(step.seen)
+		if i < len(steps)-1 {
+			x.press(enter)
+		}
+	}
+}
+
+// untilServed goes to where both versions are served, so that the webhook is asked.
+func (x *terminal) untilServed() {
+	x.t.Helper()
+	x.beginWebhook()
+	for range 2 {
+		x.offers("enter apply")
+		x.press(enter)
+		x.offers("enter go on")
+		x.press(enter)
+	}
+	x.offers("enter apply")
+	x.see("One object, two views")
+}
+
+// fault switches a fault on; it is looked for from the one that the list begins with.
+func (x *terminal) fault(id string) {
+	x.t.Helper()
+	x.press("f")
+	x.see("Faults of the webhook")
+	for n := 0; !strings.Contains(x.screen(), "▸   "+id+" "); n++ {
+		before := x.screen()
+		if n > 50 {
+			x.t.Fatalf("there is no fault %s\n%s", id, before)
+		}
+		x.press("j")
+		x.until("the choice moves", func(s string) bool { return s != before })
+	}
+	x.press(enter)
+	x.see("✗ " + id + " is on")
+	x.closeDialog("Faults of the webhook")
+}
+
+func (x *terminal) closeDialog(title string) {
+	x.t.Helper()
+	x.press("\x1b")
+	x.until("the dialog is gone", func(s string) bool { return !strings.Contains(s, title) })
+}
+
+func TestAFaultIsSwitchedOnAndHealed(t *testing.T) {
+	for _, size := range [][2]int{{160, 45}, {80, 24}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			t.Parallel()
+			x := openTerminal(t, size[0], size[1])
+			x.untilServed()
+			x.fault("wrong-service") // it is in the CRD
+			x.see("✗ fault: wrong-service")
+			x.press(enter)
+			x.offers("enter try again")
+			x.see("500")
+			x.press("f")
+			x.see("enter heal")
+			x.press(enter)
+			x.see("the webhook is well")
+			x.closeDialog("Faults of the webhook")
+			x.until("no fault is on", func(s string) bool { return !strings.Contains(s, "✗ fault") })
+			x.press(enter)
+			x.offers("enter go on")
+			x.press("q")
+			x.leave(0)
+		})
+	}
+}
+
+// TestAWebhookThatHangsHoldsNobodyUp switches a fault on under which a request waits for half a minute, and goes on.
+func TestAWebhookThatHangsHoldsNobodyUp(t *testing.T) {
+	for name, end := range map[string]func(*terminal){
+		"healed by f, the step is done": func(x *terminal) {
+			x.press("f")
+			x.see("enter heal")
+			x.press("0")
+			x.see("the webhook is well")
+			x.closeDialog("Faults of the webhook")
+			x.offers("enter go on")
+		},
+		"q leaves at once": func(*terminal) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := openTerminal(t, 120, 30)
+			x.untilServed()
+			x.fault("hang")
+			x.press(enter)
+			x.see("waiting", "v1beta1")
+			end(x)
+			x.press("q")
+			x.leave(0)
+		})
+	}
+}
+
+func TestEveryOperationIsTriedUnderAFault(t *testing.T) {
+	t.Parallel()
+	x := openTerminal(t, 160, 45)
+	x.untilServed()
+	x.press("f")
+	x.see("Faults of the webhook")
+	x.press("t")
+	x.see("down what every operation is answered", "→ next fault", "no event in 3 s", "People see it first")
+	x.press("\x1b")
+	x.see("the webhook is well")
+	x.closeDialog("Faults of the webhook")
+	x.press(enter) // the step shows what it would have shown
+	x.offers("enter go on")
+	x.press("q")
+	x.leave(0)
 }
 
 func TestAWrongPredictionIsCorrectedByWhatTheServerDid(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
@@ -18,22 +19,19 @@ type faultTable struct {
 	ids    []string // of all faults; the first is that in which all is well
 	at     int
 	down   int    // of the prose
+	below  int    // lines of it that have no room
 	call   *call  // by which cells come; nil where none is under way
 	failed string // why it ended early
 }
 
-// openTable shows the table at a fault, and tries that one where it was not tried yet.
-func (m *program) openTable(fault string) tea.Cmd {
+// newTable shows a fault, and tries it where it was not tried yet.
+func newTable(m *program, fault string) (*faultTable, tea.Cmd) {
 	t := &faultTable{}
 	for _, f := range bench.Faults() {
 		t.ids = append(t.ids, bench.ID(f))
 	}
 	t.at = max(0, slices.Index(t.ids, fault))
-	m.dialogs = append(m.dialogs, t)
-	if m.tabled(fault) {
-		return nil
-	}
-	return t.try(m, fault)
+	return t, t.try(m, fault)
 }
 
 // tabled says whether all cells of a fault are there.
@@ -98,11 +96,13 @@ func (m *program) heardTried(msg triedMsg) tea.Cmd {
 // benched notes the end of a trying.
 func (m *program) benched(msg calledMsg) {
 	for _, d := range m.dialogs {
-		if t, ok := d.(*faultTable); ok && t.call != nil && t.call == msg.call {
-			t.call = nil
-			if msg.err != nil && !errors.Is(msg.err, context.Canceled) {
-				t.failed = msg.err.Error()
-			}
+		f, ok := d.(*faults)
+		if !ok || f.table == nil || f.table.call == nil || f.table.call != msg.call {
+			continue
+		}
+		f.table.call = nil
+		if msg.err != nil && !errors.Is(msg.err, context.Canceled) {
+			f.table.failed = msg.err.Error()
 		}
 	}
 }
@@ -156,7 +156,7 @@ func (t *faultTable) draw(m *program, w, h int) []string {
 	}
 	note := p.noise.of(fmt.Sprintf("%d of %d", t.at+1, len(t.ids)))
 	lines := append(append([]string{""}, table[:min(len(table), room-1)]...), tail...)
-	f := frame{line: p.fg, heavy: true, title: " " + p.bold.of(id) + p.noise.of(" what every operation is answered "), note: note}
+	f := frame{line: p.fg, heavy: true, foot: t.more(p), title: " " + p.bold.of(id) + p.noise.of(" what every operation is answered "), note: note}
 	return box(f, inset(2, lines), w, len(lines)+2)
 }
 
@@ -187,15 +187,18 @@ func (t *faultTable) cell(m *program, op, at string, w int) string {
 		return fit(p.noise.of("·"), w)
 	}
 	c := m.tried[id][i]
-	style := p.statusStyle(c.Status)
-	if c.Status == 0 {
-		return fit(fit(p.warn.of("▲ "+clean(c.Answer)), w-2), w)
+	answer := middle(clean(c.Answer), w-6)
+	switch {
+	case c.Status == 0:
+		return fit(p.warn.of("▲   "+answer), w)
+	case c.Status < 400 && strings.HasPrefix(answer, "no "): // a watch that began, and brought nothing
+		return fit(p.warn.of("▲ "+statusText(c.Status)+" "+middle(answer, w-8)), w)
 	}
-	said := p.say(p.dim, clean(c.Answer))
+	style, said := p.statusStyle(c.Status), p.say(p.dim, answer)
 	if c.Answer == "" && c.Reviews > 0 {
 		said = p.noise.of(number(c.Reviews) + plural(c.Reviews, " review", " reviews"))
 	}
-	return fit(fit(style.of(statusText(c.Status))+" "+said, w-2), w)
+	return fit(style.of(statusText(c.Status))+" "+said, w)
 }
 
 // words are what is to be said of a fault, once all its cells are there.
@@ -217,12 +220,22 @@ func (t *faultTable) words(m *program, w int) []string {
 	return []string{p.noise.of("○ not tried yet: ") + p.bold.of("t") + p.dim.of(" tries it, on a CRD and objects of its own")}
 }
 
-// window is the part of the words that has room; its last line says that they go on.
+// window is the part of the words that has room.
 func (t *faultTable) window(words []string, room int) []string {
 	room = max(2, room)
 	t.down = min(t.down, max(0, len(words)-room))
-	words = slices.Clone(words[t.down:])
-	return words[:min(len(words), room)]
+	words = words[t.down:]
+	shown := min(len(words), room)
+	t.below = len(words) - shown
+	return slices.Clone(words[:shown])
+}
+
+// more says that the words go on.
+func (t *faultTable) more(p *pen) string {
+	if t.below == 0 {
+		return ""
+	}
+	return p.bold.of("j") + p.noise.of(fmt.Sprintf(" ↓ %d", t.below))
 }
 
 func (t *faultTable) keys(m *program, w int) []string {

@@ -85,7 +85,8 @@ func (m *program) fault() string {
 type faults struct {
 	all    []conversion.Fault
 	at     int
-	failed string // why the last one could not be switched
+	failed string      // why the last one could not be switched
+	table  *faultTable // in its place; nil where the list is shown
 }
 
 // openFaults shows the list, at the fault that is on, so that enter heals it.
@@ -104,6 +105,13 @@ func (d *faults) index(id string) int {
 }
 
 func (d *faults) press(m *program, k tea.KeyPressMsg) (bool, tea.Cmd) {
+	if d.table != nil {
+		done, cmd := d.table.press(m, k)
+		if done {
+			d.at, d.table = max(0, d.index(d.table.ids[d.table.at])), nil
+		}
+		return false, cmd
+	}
 	move := func(by int) { d.at = min(max(0, d.at+by), len(d.all)-1) }
 	switch keys := m.keys; {
 	case key.Matches(k, keys.Switch): // before the pages: space is one of them elsewhere
@@ -116,7 +124,9 @@ func (d *faults) press(m *program, k tea.KeyPressMsg) (bool, tea.Cmd) {
 		d.failed = ""
 		return false, m.switchFault("")
 	case key.Matches(k, keys.Try):
-		return false, m.openTable(d.all[d.at].ID)
+		table, cmd := newTable(m, d.all[d.at].ID)
+		d.table = table
+		return false, cmd
 	case key.Matches(k, keys.Down):
 		move(1)
 	case key.Matches(k, keys.Up):
@@ -132,6 +142,9 @@ func (d *faults) press(m *program, k tea.KeyPressMsg) (bool, tea.Cmd) {
 }
 
 func (d *faults) draw(m *program, w, h int) []string {
+	if d.table != nil {
+		return d.table.draw(m, w, h)
+	}
 	p := m.pen
 	w = min(w-4, 112)
 	in := w - 6
@@ -200,7 +213,7 @@ func (d *faults) state(m *program) string {
 	case m.faulting != nil:
 		return p.bold.of("◐ ") + p.fg.of("switching on "+id+" …")
 	case id != "":
-		return p.badBold.of("✗ "+id+" is on") + p.dim.of(": the lab stays as it is, look at what the API server answers now")
+		return p.badBold.of("✗ "+id+" is on") + p.dim.of(": look at what the API server answers now")
 	}
 	return p.ok.of("✓ ") + p.dim.of("the webhook is well")
 }

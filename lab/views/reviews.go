@@ -166,8 +166,8 @@ func (s *screen) reviewNote(c evidence.Conversion, room int) string {
 	if c.Result != evidence.ConversionSuccess {
 		said = append(said, s.bad.of(clean(c.Result)))
 	}
-	if c.Slow() {
-		said = append(said, s.warn.of("slow")+s.dim.of(fmt.Sprintf(": over %d ms", c.SlowAfter().Milliseconds())))
+	if slow := fmt.Sprintf("slow: over %d ms", c.SlowAfter().Milliseconds()); c.Slow() && room >= len(slow) {
+		said = append(said, s.warn.of(slow))
 	}
 	if c.Message != "" {
 		said = append(said, s.say(s.dim, clean(strings.TrimPrefix(c.Message, "fault "))))

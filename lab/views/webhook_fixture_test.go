@@ -103,6 +103,12 @@ func cells(fault string) []bench.Cell {
 	return out
 }
 
+func openTable(m *program, fault string) {
+	m.openFaults()
+	d := m.dialogs[0].(*faults)
+	d.table, _ = newTable(m, fault)
+}
+
 var webhookFixtures = []fixture{
 	{"reviews", reviewed, nil},
 	{"reviews-focus", reviewed, focusReviews},
@@ -122,9 +128,9 @@ var webhookFixtures = []fixture{
 		m.openFaults()
 		m.dialogs[0].(*faults).failed = "PATCH /apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.lab.example.com: no answer: connection refused"
 	}},
-	{"fault-table", reviewed, func(m *program) { m.tried["down"] = cells("down"); m.openTable("down") }},
-	{"fault-table-none", reviewed, func(m *program) { m.openTable(bench.None) }},
-	{"fault-table-busy", rewritingWithWebhook, func(m *program) { m.openTable("hang") }},
+	{"fault-table", reviewed, func(m *program) { m.tried["down"] = cells("down"); openTable(m, "down") }},
+	{"fault-table-none", reviewed, func(m *program) { openTable(m, bench.None) }},
+	{"fault-table-busy", rewritingWithWebhook, func(m *program) { openTable(m, "hang") }},
 	{"by-hand-half", halfByHand, func(m *program) { m.dialogs = []dialog{&byHand{step: m.current()}} }},
 }
 
