@@ -35,6 +35,7 @@ func (s *Session) Bench(ctx context.Context, faults []string, each func(bench.Ce
 	s.benching(true)
 	defer s.benching(false)
 	was := server.Fault()
+	defer s.observer.Reread() // what was read meanwhile was read under its faults
 	defer func() { err = errors.Join(err, server.SetFault(was)) }()
 	asked := ctx
 	ctx, cancel := s.alive(ctx)

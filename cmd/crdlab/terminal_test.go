@@ -368,8 +368,6 @@ func TestAFaultIsSwitchedOnAndHealed(t *testing.T) {
 			x.see("the webhook is well")
 			x.closeDialog("Faults of the webhook")
 			x.until("no fault is on", func(s string) bool { return !strings.Contains(s, "✗ fault") })
-			x.press(enter)
-			x.offers("enter go on")
 			x.press("q")
 			x.leave(0)
 		})
