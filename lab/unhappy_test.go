@@ -127,7 +127,7 @@ func TestARewriteRidesOutAServerThatIsGoneForAWhile(t *testing.T) {
 	u := openUnhappy(t, 400)
 	done := u.midRewrite(u.net.Cut())
 	s := u.until("it says what it waits for", func(s *lab.State) bool { return s.Progress != nil && s.Progress.Waiting != "" })
-	if w := s.Progress.Waiting; !strings.Contains(w, "PATCH /apis/") && !strings.Contains(w, "etcd") || !strings.Contains(w, "1m0s") {
+	if w := s.Progress.Waiting; !strings.Contains(w, "PATCH /apis/") && !strings.Contains(w, "etcd") || !strings.Contains(w, "3m0s") {
 		t.Errorf("it waits for: %s", w)
 	}
 	u.until("the trouble is seen", func(s *lab.State) bool { return s.Trouble != nil })

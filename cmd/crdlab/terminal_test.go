@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,6 +16,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/vt"
 	"github.com/creack/pty"
+
+	"github.com/crdlab/crdlab/lab/conversion"
 )
 
 // terminal is the real program in an emulated terminal: what is typed goes to its standard input, what it draws is
@@ -333,19 +336,16 @@ func (x *terminal) untilServed() {
 	x.see("One object, two views")
 }
 
-// fault switches a fault on; it is looked for from the one that the list begins with.
+// fault switches a fault on; the list begins with the first one where none is on.
 func (x *terminal) fault(id string) {
 	x.t.Helper()
 	x.press("f")
 	x.see("Faults of the webhook")
-	for n := 0; !strings.Contains(x.screen(), "▸   "+id+" "); n++ {
-		before := x.screen()
-		if n > 50 {
-			x.t.Fatalf("there is no fault %s\n%s", id, before)
-		}
+	at := slices.IndexFunc(conversion.Faults(), func(f conversion.Fault) bool { return f.ID == id })
+	for range at {
 		x.press("j")
-		x.until("the choice moves", func(s string) bool { return s != before })
 	}
+	x.see("▸   " + id)
 	x.press(enter)
 	x.see("✗ " + id + " is on")
 	x.closeDialog("Faults of the webhook")

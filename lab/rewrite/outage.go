@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	outageEnds = time.Minute // of waiting for a server that does not answer; then the work ends
+	outageEnds = 3 * time.Minute // of waiting for a server that does not answer; then the work ends
 	outagePoll = 250 * time.Millisecond
 )
 
