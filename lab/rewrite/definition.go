@@ -72,6 +72,11 @@ func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool 
 	return false
 }
 
+// hasWebhook says that a webhook converts between the versions.
+func hasWebhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
 func resourceOf(crd *apiextensionsv1.CustomResourceDefinition) storage.Resource {
 	return storage.Resource{Group: crd.Spec.Group, Plural: crd.Spec.Names.Plural}
 }

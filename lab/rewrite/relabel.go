@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -21,17 +21,12 @@ import (
 
 // Reasons of failures that the server does not know.
 const (
-	// OwnersChanged: the write was accepted, and afterwards the rewriter owns fields, or somebody owns none any more.
-	OwnersChanged = "OwnersChanged"
 	// NotRelabelled: the write was accepted, and the server has put the old entries back.
 	NotRelabelled = "NotRelabelled"
 	// NotRewritten: the object is still stored at another version, so that relabelling it would make the rewriter the
 	// owner of every new default.
 	NotRewritten = "NotRewritten"
 )
-
-// Manager is the name under which a relabelling would own fields, if it did.
-const Manager = "crdlab-rewrite"
 
 // rebuildTries is how often the patch of one object is built anew because its managedFields changed under it.
 const rebuildTries = 5
@@ -53,21 +48,31 @@ func (r *Rewriter) Relabel(ctx context.Context, from []string, to string) (*Resu
 	return w.result, nil
 }
 
-// RewriteAndRelabel does both with one write an object, through a version of from that is still served. It costs a
-// conversion webhook the fewest calls, and raises no generation; new defaults of target do not become part of the bytes
-// but show on every read. Rewrite and then Relabel is the other way: it needs neither a served old version nor the bytes.
+// RewriteAndRelabel does both, with the fewest reviews that a conversion webhook can be asked for, or where the CRD names
+// none, with the fewest writes.
 //
-// It needs the bytes, because a write through the old version takes away from an object that is already stored at target
-// what only target knows: those objects are relabelled through target.
+// Where a webhook converts, an object's entries are relabelled through target, which also rewrites it. If target has new
+// defaults, they become part of the bytes as in a Rewrite, and a second write takes them from the rewriter again. That is
+// one review a write for every other version that the server holds in its watch cache: two an object where one such
+// version is served, and one without new defaults. An empty patch costs four, because the server converts the object to
+// the version of every entry, before and after; the same relabelling through the old version costs seven.
+//
+// Where none does, stale objects are relabelled through a version of from that is still served: always one write, and
+// new defaults do not become part of the bytes but show on every read, and the generation stays. Such a write takes away
+// from an object that is already stored at target what only target knows: those objects are relabelled through target.
+//
+// It needs the bytes, which alone tell the objects that are still stored at an old version. Rewrite and then Relabel is
+// the other way: it needs neither the bytes nor a served old version.
 func (r *Rewriter) RewriteAndRelabel(ctx context.Context, from []string, target string) (*Result, error) {
 	w, err := r.start(ctx, target)
 	if err == nil && r.Storage == nil {
 		err = fmt.Errorf("which objects are still stored at an old version is told by their bytes alone; use Rewrite and then Relabel: %w", storage.ErrNoAccess)
 	}
-	if err == nil {
-		w.result.Through, err = r.servedOf(ctx, from)
+	if err == nil && !hasWebhook(w.crd) {
+		w.result.Through, err = servedOf(w.crd, from)
 	}
 	if err == nil {
+		w.rewrites = true
 		err = w.relabel(ctx, from)
 	}
 	if err != nil {
@@ -77,11 +82,7 @@ func (r *Rewriter) RewriteAndRelabel(ctx context.Context, from []string, target 
 }
 
 // servedOf is the newest of some versions that is served.
-func (r *Rewriter) servedOf(ctx context.Context, versions []string) (string, error) {
-	crd, err := Definition(ctx, r.Client.As(evidence.ByProbe), r.Resource)
-	if err != nil {
-		return "", err
-	}
+func servedOf(crd *apiextensionsv1.CustomResourceDefinition, versions []string) (string, error) {
 	newest := slices.SortedFunc(slices.Values(versions), func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
 	for _, v := range newest {
 		if serves(crd, v) {
@@ -101,8 +102,8 @@ type relabelling struct {
 
 func (p *relabelling) relabels() bool { return p != nil && p.entries > 0 }
 
-// relabel goes over all objects that have entries at the versions in from; where the result names a version to go
-// through, also over those that are not stored at the target.
+// relabel goes over all objects that have entries at the versions in from; where it is to rewrite, also over those that
+// are not stored at the target, and those of which an interrupted work has left the rewriter an owner.
 func (w *work) relabel(ctx context.Context, from []string) error {
 	w.tally = true
 	w.check = func(it *item, after *Metadata) *Failure { return kept(it, after, from) }
@@ -116,7 +117,7 @@ func (w *work) relabel(ctx context.Context, from []string) error {
 		if it.patch, err = w.plan(it, m, o.stored, from); it.patch == nil {
 			return nil, err
 		}
-		if w.stale(o.stored) && it.patch.through == w.result.Target {
+		if w.stale(o.stored) && !w.rewrites {
 			w.result.Failures = append(w.result.Failures, Failure{Namespace: o.namespace, Name: o.name, Reason: NotRewritten,
 				Message: "it is still stored at " + o.stored + ": rewrite it before its managedFields are relabelled"})
 			return nil, nil
@@ -124,7 +125,11 @@ func (w *work) relabel(ctx context.Context, from []string) error {
 		return it, nil
 	}
 	return w.run(ctx, choose, func(ctx context.Context, it *item) (*evidence.Response, error) {
-		return w.sendRelabelling(ctx, it, from)
+		resp, err := w.sendRelabelling(ctx, it, from)
+		if err != nil || !w.rewrites {
+			return resp, err
+		}
+		return w.disown(ctx, it, resp)
 	})
 }
 
@@ -135,6 +140,7 @@ func (w *work) stale(stored string) bool { return stored != "" && stored != w.re
 func (w *work) plan(it *item, m *Metadata, stored string, from []string) (*relabelling, error) {
 	p := &relabelling{through: w.result.Target, owners: owners(m)}
 	ops := []operation{{"test", "/metadata/uid", m.UID}}
+	rewrites := w.rewrites && (w.stale(stored) || ownEntry(m) != none)
 	if w.stale(stored) && w.result.Through != "" {
 		p.through = w.result.Through
 		// Whoever writes the object meanwhile stores it at the target, and then this is the wrong way for it.
@@ -144,7 +150,7 @@ func (w *work) plan(it *item, m *Metadata, stored string, from []string) (*relab
 	if err != nil {
 		return nil, fmt.Errorf("%s/%s: %w", it.namespace, it.name, err)
 	}
-	if n == 0 && p.through == w.result.Target {
+	if n == 0 && !rewrites {
 		return nil, nil
 	}
 	p.entries = n
@@ -236,7 +242,7 @@ func union(a, b json.RawMessage) (json.RawMessage, error) {
 // of an entry that came meanwhile, it keeps all entries as they were, and says 200.
 func (w *work) sendRelabelling(ctx context.Context, it *item, from []string) (*evidence.Response, error) {
 	for try := 1; ; try++ {
-		resp, err := w.patch(ctx, it, it.patch.through, Manager, evidence.JSONPatch, it.patch.body)
+		resp, err := w.patch(ctx, it, it.patch.through, evidence.JSONPatch, it.patch.body)
 		if err != nil || try == rebuildTries || (resp.Refused() && !testFailed(resp)) {
 			return resp, err
 		}
@@ -315,50 +321,4 @@ func (w *work) storedVersion(ctx context.Context, it *item) (string, error) {
 		return "", err
 	}
 	return v.Version(), nil
-}
-
-// owner tells an entry apart from others of an object, whatever version it names.
-func (e *Entry) owner() string {
-	o := e.Manager + " (" + e.Operation
-	if e.Subresource != "" {
-		o += " of " + e.Subresource
-	}
-	return o + ")"
-}
-
-// owners are those who own fields of an object, each once.
-func owners(m *Metadata) []string {
-	var out []string
-	for _, e := range m.ManagedFields {
-		out = append(out, e.owner())
-	}
-	slices.SortFunc(out, cmp.Compare[string])
-	return slices.Compact(out)
-}
-
-// kept compares the entries after a write with those before; nil where they are as they are to be.
-func kept(it *item, after *Metadata, from []string) *Failure {
-	if it.patch == nil {
-		return nil // somebody else has done it
-	}
-	var wrong []string
-	now := owners(after)
-	for _, o := range it.patch.owners {
-		if !slices.Contains(now, o) {
-			wrong = append(wrong, o+" owns nothing any more")
-		}
-	}
-	for _, e := range after.ManagedFields {
-		if e.Manager == Manager {
-			wrong = append(wrong, e.owner()+" has become an owner")
-		}
-	}
-	if wrong != nil {
-		return &Failure{Reason: OwnersChanged, Message: strings.Join(wrong, "; ")}
-	}
-	if e := oldEntry(after, from); e != nil {
-		return &Failure{Reason: NotRelabelled, Message: "the server has kept the entry of " + e.owner() + " at " + e.Version() +
-			": look for entries at other versions that lack some of the object's fields"}
-	}
-	return nil
 }

@@ -12,15 +12,26 @@ import (
 	"github.com/crdlab/crdlab/lab/evidence"
 )
 
-// labels are the versions that an object's managedFields entries name, by owner.
-func (s *fixture) labels(name string) map[string]string {
+// shown is a widget as v1beta1 shows it.
+type shown struct {
+	Metadata Metadata
+	Spec     map[string]any
+}
+
+func (s *fixture) shown(name string) shown {
 	s.Helper()
 	resp := s.Get("v1beta1", name)
 	s.Must(resp.Err())
-	var object struct{ Metadata Metadata }
+	var object shown
 	s.Must(json.Unmarshal(resp.Body, &object))
+	return object
+}
+
+// labels are the versions that an object's managedFields entries name, by owner.
+func (s *fixture) labels(name string) map[string]string {
+	s.Helper()
 	out := map[string]string{}
-	for _, e := range object.Metadata.ManagedFields {
+	for _, e := range s.shown(name).Metadata.ManagedFields {
 		out[e.owner()] = strings.TrimSpace(out[e.owner()] + " " + e.Version())
 	}
 	return out

@@ -105,23 +105,33 @@ type Failure struct {
 
 // Rewrite makes the server write every object whose bytes are not at target, the live storage version: a merge patch
 // of {} at target. Where bytes cannot be read it writes every object; for the server that is nothing where nothing
-// changes. New defaults of target become part of the bytes, which raises the generation, and nobody becomes their owner.
+// changes. New defaults of target become part of the bytes, which raises the generation, and nobody is their owner
+// afterwards: where the server makes the rewriter one, a second write gives them up.
 //
 // What fails for one object is in the Result, which is never nil; the error is for what ended the work. A server that
-// does not answer is waited for, for a minute at the most, and then the work goes on. Objects that somebody stores at another version meanwhile are not looked for: Result.After tells whether any are left.
+// does not answer is waited for, for a minute at the most, and then the work goes on. Objects that somebody stores at
+// another version meanwhile are not looked for: Result.After tells whether any are left.
 func (r *Rewriter) Rewrite(ctx context.Context, target string) (*Result, error) {
 	w, err := r.start(ctx, target)
 	if err != nil {
 		return w.result, fmt.Errorf("rewrite %s: %w", r.Resource, err)
 	}
+	w.check = disowned
 	stale := func(o *seen) (*item, error) {
 		if o.stored == target {
-			return nil, nil
+			m, err := o.metadata()
+			if err != nil || ownEntry(m) == none { // an interrupted work may have left one
+				return nil, err
+			}
 		}
 		return &item{namespace: o.namespace, name: o.name, resourceVersion: o.resourceVersion}, nil
 	}
 	send := func(ctx context.Context, it *item) (*evidence.Response, error) {
-		return w.patch(ctx, it, target, "", evidence.MergePatch, []byte("{}"))
+		resp, err := w.patch(ctx, it, target, evidence.MergePatch, []byte("{}"))
+		if err != nil {
+			return nil, err
+		}
+		return w.disown(ctx, it, resp)
 	}
 	if err := w.run(ctx, stale, send); err != nil {
 		return w.result, fmt.Errorf("rewrite %s: %w", r.Resource, err)
@@ -130,15 +140,11 @@ func (r *Rewriter) Rewrite(ctx context.Context, target string) (*Result, error) 
 }
 
 // patch sends a patch of one object at a version, and asks for metadata alone in return.
-func (w *work) patch(ctx context.Context, it *item, version, manager, contentType string, body []byte) (*evidence.Response, error) {
-	query := url.Values{}
-	if manager != "" {
-		query.Set("fieldManager", manager)
-	}
+func (w *work) patch(ctx context.Context, it *item, version, contentType string, body []byte) (*evidence.Response, error) {
 	return w.r.Client.Do(ctx, evidence.Request{
 		Method:      http.MethodPatch,
 		Path:        evidence.ObjectPath(w.r.Resource, version, it.namespace, it.name),
-		Query:       query,
+		Query:       url.Values{"fieldManager": {Manager}},
 		ContentType: contentType,
 		Accept:      acceptMetadata,
 		Body:        body,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/crdlab/crdlab/lab/evidence"
 )
@@ -34,8 +35,11 @@ type sender func(context.Context, *item) (*evidence.Response, error)
 type work struct {
 	r     *Rewriter
 	began time.Time
+	crd   *apiextensionsv1.CustomResourceDefinition // as it was at the start
 	send  sender
 	tally bool // count the managedFields entries by version
+	// rewrites says that a relabelling is a rewrite as well.
+	rewrites bool
 	// check looks at the metadata in the answer to a write that was accepted, and says what is wrong. May be nil.
 	check func(*item, *Metadata) *Failure
 
@@ -56,7 +60,7 @@ func (r *Rewriter) start(ctx context.Context, target string) (*work, error) {
 	if err != nil {
 		return w, err
 	}
-	w.result.Guard = guardOf(crd)
+	w.crd, w.result.Guard = crd, guardOf(crd)
 	return w, ready(crd, target)
 }
 
