@@ -318,6 +318,12 @@ func TestTheEndOfTheServerEndsTheCommand(t *testing.T) {
 // awaitCRD waits until the lab's CRD is on the server of a kubeconfig, whose path is a pattern.
 func awaitCRD(t *testing.T, pattern string) {
 	t.Helper()
+	awaitStrategy(t, pattern, "")
+}
+
+// awaitStrategy waits until the lab's CRD is converted in a way; in any, where it is empty.
+func awaitStrategy(t *testing.T, pattern, strategy string) {
+	t.Helper()
 	found, err := filepath.Glob(pattern)
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%s: %v, %v", pattern, found, err)
@@ -340,9 +346,19 @@ func awaitCRD(t *testing.T, pattern string) {
 			t.Fatal(err)
 		}
 		if r.Status == http.StatusOK {
-			return
+			crd, err := evidence.ParseCRD(r.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strategy == "" || crd.Strategy == strategy {
+				return
+			}
 		}
-		<-tick.C
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal("the test ends")
+		}
 	}
 }
 
