@@ -250,7 +250,7 @@ var webhookSteps = []playedStep{
 	{"The webhook is down", "2", "the webhook is back: echo is read again"},
 	{"Rewrite and relabel", "2", "etcd holds 6 at v1beta1, 0 at v1alpha1"},
 	{"Try to remove v1alpha1", "2", "422"},
-	{"Clean up", "3", "the strategy is None, and no webhook is named"},
+	{"Clean up", "3", "the strategy is None"},
 	{"Verify", "1", "the verdict is complete"},
 }
 
