@@ -7,6 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 
 	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/lesson"
@@ -14,32 +18,52 @@ import (
 	"github.com/crdlab/crdlab/manifests"
 )
 
+// ErrSeveral says that several labs of this user's serve a webhook for one resource.
+var ErrSeveral = errors.New("several labs serve a webhook for it")
+
 // Announced is where the webhook of a lab that runs is to be found by a CRD: what crdlab manifests, in another process, fills
-// in. It is fs.ErrNotExist where no lab of this user's serves one for that resource. Nothing in it is secret.
+// in. It is fs.ErrNotExist where no lab of this user's serves one for that resource, and ErrSeveral where it is not known
+// which is meant. Nothing in it is secret.
 func Announced(resource storage.Resource) (*manifests.Webhook, error) {
-	path, err := announcement(resource)
+	pattern, err := announcement(resource, "*")
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(path)
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(path string) bool {
+		_, number, _ := strings.Cut(strings.TrimSuffix(path, ".json"), resource.String()+"-")
+		pid, err := strconv.Atoi(number)
+		return err != nil || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) // left by one that was killed
+	})
+	if len(found) == 0 {
+		return nil, fmt.Errorf("the webhook for %s: %w", resource, fs.ErrNotExist)
+	}
+	if len(found) > 1 {
+		return nil, fmt.Errorf("%s: %w", resource, ErrSeveral)
+	}
+	data, err := os.ReadFile(found[0])
 	if err != nil {
 		return nil, err
 	}
 	var w manifests.Webhook
 	if err := json.Unmarshal(data, &w); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", found[0], err)
 	}
 	return &w, nil
 }
 
-func announcement(resource storage.Resource) (string, error) {
+// announcement is the file of a process; each has one of its own.
+func announcement(resource storage.Resource, pid string) (string, error) {
 	dir, err := cluster.StateDir()
-	return filepath.Join(dir, "webhook-"+resource.String()+".json"), err
+	return filepath.Join(dir, "webhook-"+resource.String()+"-"+pid+".json"), err
 }
 
 // announce tells this user's other processes where the webhook is.
 func (s *Session) announce() error {
-	path, err := announcement(s.state.Resource)
+	path, err := announcement(s.state.Resource, strconv.Itoa(os.Getpid()))
 	if err != nil {
 		return err
 	}
@@ -53,19 +77,18 @@ func (s *Session) announce() error {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		return fmt.Errorf("tell where the webhook is: %w", err)
 	}
-	s.announced = data
+	s.announced = true
 	return nil
 }
 
-// withdraw takes that back, unless another lab has told where its own is meanwhile.
+// withdraw takes that back.
 func (s *Session) withdraw() error {
-	path, err := announcement(s.state.Resource)
-	if err != nil || s.announced == nil {
+	path, err := announcement(s.state.Resource, strconv.Itoa(os.Getpid()))
+	if err != nil || !s.announced {
 		return err
 	}
-	now, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && string(now) != string(s.announced) {
-		return nil
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return errors.Join(err, os.Remove(path))
+	return nil
 }

@@ -82,7 +82,7 @@ func (s *Session) act(ctx context.Context, i int, env *lesson.Env, observer *evi
 	for k, a := range s.opts.Track.Steps[i].Actions {
 		from, fault := s.log.Seq(), s.fault()
 		s.mu.Lock()
-		s.kept = append(s.kept, &kept{seq: from})
+		s.kept = append(s.kept, &kept{action: a.ID, seq: from})
 		s.mu.Unlock()
 		conversions, reviews, err := s.counting(ctx, a, observer, func() error { return a.Do(ctx, env) })
 		if ctx.Err() == nil && remedy(err) == "" {
@@ -97,17 +97,16 @@ func (s *Session) act(ctx context.Context, i int, env *lesson.Env, observer *evi
 		seen, syncErr := s.seen(ctx, observer, err)
 		s.update(i, func(step *Step) {
 			step.Rewrite, step.Verdict = env.Rewrite, env.Verdict
+			s.supersede()
 			step.Exchanges = s.exchanges()
 			actions := append([]Action{}, step.Actions...)
 			actions[k].Done = err == nil
 			actions[k].Counted, actions[k].Reviews = a.Count, reviews
 			step.Conversions = append(step.Conversions[:len(step.Conversions):len(step.Conversions)], conversions...)
 			s.state.Fault = s.fault()
-			actions[k].Exchanges = nil
-			for n, x := range step.Exchanges {
-				if x.Seq > from && x.Actor == evidence.ByStep {
-					actions[k].Exchanges = append(actions[k].Exchanges, n)
-				}
+			actions[k].from, actions[k].to = from, s.log.Seq()
+			for j := range actions[:k+1] {
+				actions[j].find(step.Exchanges)
 			}
 			step.Actions = actions
 			if seen != nil {

@@ -166,6 +166,9 @@ func sameCluster(a, b *evidence.Observation) bool {
 // hints are what the lesson says to the wrong state that is seen: one of any step, or else the first of this step's own.
 // More than one way on would be no way on.
 func (s *Session) hints(step *Step, e lesson.Evidence) []string {
+	if f := s.fault(); f.ID != "" && step.Err != nil {
+		return []string{"The webhook has the fault *" + f.ID + "*: " + f.Does + " Press f and switch it off, then try again."}
+	}
 	for _, w := range s.opts.Track.Wrong {
 		if w.Seen(e) {
 			return s.hint(s.common, w, e)

@@ -1,6 +1,10 @@
 package lab
 
-import "github.com/crdlab/crdlab/lab/evidence"
+import (
+	"slices"
+
+	"github.com/crdlab/crdlab/lab/evidence"
+)
 
 // ends is how many exchanges are kept of the beginning of an action, and of its end. A rewrite of ten thousand objects
 // shows how it began and how it ended; its result has the numbers.
@@ -8,6 +12,7 @@ const ends = 100
 
 // kept are the exchanges of one action, whatever the log has forgotten meanwhile.
 type kept struct {
+	action     string
 	seq        int // the place in the log up to which they are taken
 	head, tail []evidence.Exchange
 }
@@ -39,6 +44,24 @@ func (s *Session) exchanges() []evidence.Exchange {
 		out = append(append(out, k.head...), k.tail...)
 	}
 	return out
+}
+
+// supersede forgets what the last action asked in an earlier attempt and has asked again now: that a request failed then is no
+// evidence any more. What it did not ask again, because it was done, stays.
+func (s *Session) supersede() {
+	last := s.kept[len(s.kept)-1]
+	last.take(s.log)
+	repeated := func(x evidence.Exchange) bool {
+		same := func(y evidence.Exchange) bool {
+			return x.Actor == y.Actor && x.Method == y.Method && x.Path == y.Path && x.Body == y.Body
+		}
+		return x.Actor == evidence.ByStep && (slices.ContainsFunc(last.head, same) || slices.ContainsFunc(last.tail, same))
+	}
+	for _, k := range s.kept[:len(s.kept)-1] {
+		if k.action == last.action {
+			k.head, k.tail = slices.DeleteFunc(slices.Clone(k.head), repeated), slices.DeleteFunc(slices.Clone(k.tail), repeated)
+		}
+	}
 }
 
 // visible leaves out the observer's own reads.

@@ -66,6 +66,9 @@ func (a *Abilities) Unavailable(t *lesson.Track) string {
 	if len(lacking) == 0 {
 		return ""
 	}
+	if slices.Equal(lacking, []string{string(lesson.NeedsWebhook)}) {
+		return "the cluster must reach this machine: give --webhook-address"
+	}
 	return fmt.Sprintf("needs %s, which %s %s lacks", strings.Join(lacking, ", "), a.Info.Type, a.Info.Version)
 }
 

@@ -53,7 +53,7 @@ type Session struct {
 	observer  *evidence.Observer
 	stop      context.CancelFunc // ends the followers
 	webhook   *conversion.Server // nil where the track has none
-	announced []byte             // what other processes are told of it
+	announced bool               // other processes are told of it
 	guard     *conversion.Guard  // nil where nobody could suffer from a webhook that is gone
 	followed  sync.WaitGroup
 	state     State
@@ -93,6 +93,8 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	if err := can.Missing(o.Track, o.RewriteWith); err != nil {
 		return nil, err
 	}
+	_, shown := o.Cluster.(cluster.RequestWatcher)
+	s.state.HandsUnseen = !shown
 	s.state.RewriteWith, s.state.Migrates = cmp.Or(o.RewriteWith, lesson.WithPatch), can.Can(lesson.NeedsMigration)
 	if s.common, err = o.Track.ReadProse("track"); err != nil {
 		return nil, err

@@ -33,6 +33,7 @@ type State struct {
 	Log  []evidence.Exchange   // the newest exchanges of steps, probes and hands, oldest first; not the observer's reads
 	// Conversions are the newest reviews that the track's webhook was sent, by whomever they were caused, oldest first.
 	Conversions []evidence.Conversion
+	HandsUnseen bool              // the cluster does not show what others ask of it, such as the learner's kubectl
 	Webhook     bool              // the lab serves a webhook for this track
 	Fault       conversion.Fault  // what is wrong with it; the zero Fault where all is well
 	Benching    bool              // a bench of faults is running, and switches them
@@ -99,6 +100,7 @@ type Option struct{ ID, Text string }
 type Action struct {
 	ID        string
 	Exchanges []int    // indexes into the step's Exchanges
+	from, to  int      // the part of the log in which they are
 	Counted   bool     // how many reviews it caused is known
 	Reviews   int      // that number
 	Kubectl   []string // empty where only the lab can do it, such as to switch a fault of the webhook
@@ -125,4 +127,14 @@ func (s *Step) Calls() map[string]int {
 		}
 	}
 	return out
+}
+
+// find looks up which exchanges of the step are the action's.
+func (a *Action) find(xs []evidence.Exchange) {
+	a.Exchanges = nil
+	for n, x := range xs {
+		if x.Seq > a.from && x.Seq <= a.to && x.Actor == evidence.ByStep {
+			a.Exchanges = append(a.Exchanges, n)
+		}
+	}
 }

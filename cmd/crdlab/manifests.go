@@ -61,6 +61,9 @@ func announced(track *lesson.Track, group string) (*manifests.Webhook, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usage("the manifests of %s name the webhook of a lab that runs, and none does for %s; open the track in crdlab, and ask again from another terminal", track.ID, group)
 	}
+	if errors.Is(err, lab.ErrSeveral) {
+		return nil, usage("%w, so that it is not known which the manifests are to name; end all but one, or use the file that o writes in the lab", err)
+	}
 	return w, err
 }
 

@@ -150,7 +150,11 @@ func (s Scope) owns(there *corev1.Namespace) error {
 		return fmt.Errorf("the namespace %s has no label %s=%s: %w; give another --learner NAME, which has a namespace of its own, or remove that one yourself",
 			there.Name, ManagedBy, Maker, ErrForeign)
 	}
-	if owner := there.Annotations[OwnerAnnotation]; owner != s.Owner {
+	owner, owned := there.Annotations[OwnerAnnotation]
+	if !owned && s.Learner == "" {
+		return nil // it was made where nobody else was to be expected, such as on one's own kind cluster
+	}
+	if owner != s.Owner {
 		what := fmt.Sprintf("the learner's name %s is", s.Learner)
 		if s.Learner == "" {
 			what = "the lab without a learner's name on this cluster is"

@@ -33,6 +33,10 @@ func environment(st *lab.State) []string {
 	if home, err := os.UserHomeDir(); err == nil && word == st.Kubeconfig && strings.HasPrefix(st.Kubeconfig, home+"/") {
 		out[0] = "export KUBECONFIG=$HOME" + strings.TrimPrefix(st.Kubeconfig, home)
 	}
+	if st.HandsUnseen {
+		out = append(out, "# This cluster does not show the lab what kubectl asks. Do the step, then press enter in the lab: what you did stands,",
+			"# and the lab asks for itself what only an answer can show.")
+	}
 	if st.KubectlFlags != "" {
 		out = append(out, `alias kubectl="kubectl `+st.KubectlFlags+`"`)
 	}

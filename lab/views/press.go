@@ -17,6 +17,10 @@ func (m *program) pressSession(k tea.KeyPressMsg) tea.Cmd {
 	case key.Matches(k, keys.Escape):
 		m.escape()
 	case key.Matches(k, keys.Apply):
+		if s.lay.zoomOn != noZoom { // what it would do is out of sight
+			m.zoom(s)
+			return nil
+		}
 		return m.enter(s)
 	case key.Matches(k, keys.Predict):
 		return m.predict(int(k.String()[0] - '1'))

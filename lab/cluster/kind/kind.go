@@ -33,7 +33,7 @@ const (
 	// namespace is where the kubeconfig's context points to.
 	namespace = "crdlab"
 	// answerTimeout is how long an API server may take until it is ready, once its nodes run.
-	answerTimeout = 90 * time.Second
+	answerTimeout = 3 * time.Minute
 	// pollInterval is how often it is looked whether something has come about.
 	pollInterval = 100 * time.Millisecond
 )

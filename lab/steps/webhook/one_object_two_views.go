@@ -84,7 +84,7 @@ func oneObjectTwoViews() lesson.Step {
 						return kit.Holds(false, want, fmt.Sprintf("one held %d", c.Objects))
 					}
 				}
-				return kit.Holds(len(e.Conversions) > 0, want, want)
+				return kit.Holds(len(e.Conversions) > 0, want, "there was no review")
 			}},
 			{ID: "every-operation", Kind: lesson.Done, Eval: all("every operation was answered",
 				answered(http.MethodGet, oldVersion, alpha, 2), answered(http.MethodGet, newVersion, alpha, 2), listed("limit"), listed("resourceVersion=0"),
