@@ -40,8 +40,8 @@ var noise = []struct {
 	what *regexp.Regexp
 	put  string
 }{
-	{regexp.MustCompile(`conversion webhook for \S+, Kind=\S+ failed: `), ""}, // who was asked: always the same
-	{regexp.MustCompile(`conversion webhook for \S+, Kind=\S+ returned `), "it returned "},
+	{regexp.MustCompile(`^.*conversion webhook for \S+, Kind=\S+ failed: `), ""}, // who was asked: always the same
+	{regexp.MustCompile(`^.*conversion webhook for \S+, Kind=\S+ returned `), "it returned "},
 	{regexp.MustCompile(`\b[A-Z][a-z]+ "https?://[^"]*": `), ""},               // where, in front of why
 	{regexp.MustCompile(`\b(read|write|dial) tcp [^ ]*: `), ""},                // ports of this moment
 	{regexp.MustCompile(`\b(read|write|connect): `), ""},                       // how far it came by chance
