@@ -40,11 +40,8 @@ var noise = []struct {
 	what *regexp.Regexp
 	put  string
 }{
-	{regexp.MustCompile(`^Internal error occurred: `), ""}, // what the status says already
-	{regexp.MustCompile(`StorageError: corrupt object, Code: \d+, Key: [^,]*, ResourceVersion: \d+, AdditionalErrorMsg: `), ""},
-	{regexp.MustCompile(`\bobject not decodable revision=\d+: `), ""},
-	{regexp.MustCompile(`conversion webhook for \S+, Kind=\S+ failed: `), ""}, // who was asked: always the same
-	{regexp.MustCompile(`conversion webhook for \S+, Kind=\S+ returned `), "it returned "},
+	{regexp.MustCompile(`^.*conversion webhook for \S+, Kind=\S+ failed: `), ""}, // who was asked: always the same
+	{regexp.MustCompile(`^.*conversion webhook for \S+, Kind=\S+ returned `), "it returned "},
 	{regexp.MustCompile(`\b[A-Z][a-z]+ "https?://[^"]*": `), ""},               // where, in front of why
 	{regexp.MustCompile(`\b(read|write|dial) tcp [^ ]*: `), ""},                // ports of this moment
 	{regexp.MustCompile(`\b(read|write|connect): `), ""},                       // how far it came by chance

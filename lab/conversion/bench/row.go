@@ -72,7 +72,7 @@ func (b *bench) row(ctx context.Context, f conversion.Fault) (cells []Cell, err 
 	r.ask(ctx, Watch, Other)
 	r.ask(ctx, Watch, Stored)
 	r.together(ctx, Stored, Get, Create, Update, Patch, Apply, Delete)
-	pause(ctx, settle+f.Delay)
+	pause(ctx, settle+min(f.Delay, b.Patience))
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
