@@ -33,11 +33,7 @@ func Announced(resource storage.Resource) (*manifests.Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(path string) bool {
-		_, number, _ := strings.Cut(strings.TrimSuffix(path, ".json"), resource.String()+"-")
-		pid, err := strconv.Atoi(number)
-		return err != nil || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) // left by one that was killed
-	})
+	found = slices.DeleteFunc(found, stale)
 	if len(found) == 0 {
 		return nil, fmt.Errorf("the webhook for %s: %w", resource, fs.ErrNotExist)
 	}
@@ -53,6 +49,27 @@ func Announced(resource storage.Resource) (*manifests.Webhook, error) {
 		return nil, fmt.Errorf("read %s: %w", found[0], err)
 	}
 	return &w, nil
+}
+
+// stale says that an announcement was left by a process that was killed, and removes it.
+func stale(path string) bool {
+	name := strings.TrimSuffix(path, ".json")
+	pid, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
+	if err == nil && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	_ = os.Remove(path) // another process may have been faster
+	return true
+}
+
+// RemoveAnnouncements removes those that killed labs have left, and names them.
+func RemoveAnnouncements() ([]string, error) {
+	dir, err := cluster.StateDir()
+	if err != nil {
+		return nil, err
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "webhook-*.json"))
+	return slices.DeleteFunc(found, func(path string) bool { return !stale(path) }), err
 }
 
 // announcement is the file of a process; each has one of its own.

@@ -28,6 +28,9 @@ type app struct {
 // rewriters are what --rewrite-with takes.
 var rewriters = []string{string(lesson.WithPatch), string(lesson.WithMigration)}
 
+// maxWidgets is as many objects as a lab can be waited for.
+const maxWidgets = 100_000
+
 // execute runs a command line and returns its exit code. Errors are told here, and nowhere else.
 func (a *app) execute(ctx context.Context, args []string) int {
 	root := a.root()
@@ -80,6 +83,9 @@ func (a *app) root() *cobra.Command {
 	c.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if a.widgets < lab.MinWidgets {
 			return usage("--widgets %d is too few: the lessons speak of %d objects by name; give %d or more", a.widgets, lab.MinWidgets, lab.MinWidgets)
+		}
+		if a.widgets > maxWidgets {
+			return usage("--widgets %d is too many for a lab; give %d or fewer", a.widgets, maxWidgets)
 		}
 		return oneOf("--rewrite-with", a.rewrite, rewriters)
 	}

@@ -52,11 +52,11 @@ func (p *place) flags(c *cobra.Command) {
 	_ = c.RegisterFlagCompletionFunc("cluster", cobra.FixedCompletions(kindsOfClusters, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("learner", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("webhook-address", cobra.NoFileCompletions)
-	checks(c, func([]string) error { return p.check(c.Flags().Changed("cluster")) })
+	checks(c, func([]string) error { return p.check(c.Flags().Changed) })
 }
 
 // check refuses flags that do not go together. A context implies --cluster existing.
-func (p *place) check(chosen bool) error {
+func (p *place) check(given func(flag string) bool) error {
 	if err := oneOf("--cluster", p.cluster, kindsOfClusters); err != nil {
 		return err
 	}
@@ -64,7 +64,11 @@ func (p *place) check(chosen bool) error {
 		return usage("--learner %w", err)
 	}
 	switch {
-	case p.context != "" && chosen && p.cluster != onExisting:
+	case given("learner") && p.learner == "":
+		return usage("--learner is empty; give a name, for example ana, or leave it out for the lab without one")
+	case p.cluster != onKind && (given("kind-name") || given("kind-image")):
+		return usage("--kind-name and --kind-image are of --cluster kind; give that too")
+	case p.context != "" && given("cluster") && p.cluster != onExisting:
 		return usage("--context is of a cluster that is there already, and --cluster %s is another; give one of them", p.cluster)
 	case p.cluster == onKind && p.kubeconfig != "":
 		return usage("--kubeconfig is of a crdlab serve, and --cluster kind is another cluster; give one of them")

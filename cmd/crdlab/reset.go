@@ -108,6 +108,8 @@ func (a *app) resetScope(ctx context.Context, c cluster.Cluster, s cluster.Scope
 // resetMachine removes what labs that were killed have left.
 func (a *app) resetMachine() error {
 	removed, err := embedded.RemoveLeftovers()
+	announced, announcedErr := lab.RemoveAnnouncements()
+	removed, err = append(removed, announced...), errors.Join(err, announcedErr)
 	for _, path := range removed {
 		if _, err := fmt.Fprintf(a.out, "removed %s\n", path); err != nil {
 			return err
