@@ -366,14 +366,16 @@ func TestAFaultIsSwitchedOnAndHealed(t *testing.T) {
 			x.fault("wrong-service") // it is in the CRD
 			x.see("✗ fault: wrong-service")
 			x.press(enter)
-			x.offers("enter try again")
-			x.see("500")
+			x.offers("f heal")
+			x.see("500", "enter try again")
 			x.press("f")
 			x.see("enter heal")
 			x.press(enter)
 			x.see("the webhook is well")
 			x.closeDialog("Faults of the webhook")
 			x.until("no fault is on", func(s string) bool { return !strings.Contains(s, "✗ fault") })
+			x.press(enter) // what failed under the fault does not count any more
+			x.offers("enter go on")
 			x.press("q")
 			x.leave(0)
 		})

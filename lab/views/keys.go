@@ -104,6 +104,8 @@ func (s *screen) nextKeys(k keyMap) []hint {
 		if st.Webhook {
 			out = append(out, of(k.Faults).as("faults"))
 		}
+	case s.failed() && s.state.Fault.ID != "":
+		out = append(out, of(k.Faults).as("heal"), of(k.Apply).as("try again"), of(k.GoTo).as("go to"), of(k.Reset).as("reset"))
 	case s.failed() && len(s.step.Hints) > 0: // to do the same again is not what they say
 		out = append(out, of(k.GoTo).as("go to"), of(k.Reset).as("reset"), of(k.Apply).as("try again"))
 	case s.failed():
