@@ -73,7 +73,7 @@ func (e Etcd) open(ctx context.Context) (storage.Reader, error) {
 	// Not bound to a context of the caller: the connection lives as long as the reader.
 	etcd, err := storage.NewEtcd(context.Background(), storage.EtcdConfig{Endpoints: e.Endpoints, TLS: config, Prefix: e.Prefix})
 	if err != nil {
-		return nil, fmt.Errorf("%w; check the flags --etcd-...", err)
+		return nil, fmt.Errorf("%w; check --etcd-endpoints and the flags beside it", err)
 	}
 	if _, err := etcd.Revision(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("etcd at %s cannot be read: %w; check the flags --etcd-..., or leave them out", strings.Join(e.Endpoints, ","), err), etcd.Close())
