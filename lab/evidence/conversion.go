@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"sync"
 	"time"
 )
 
@@ -54,55 +53,10 @@ func (c *Conversion) Asked(body []byte) { c.Request = string(cut(body)) }
 // keepConversions is how many conversions a ConversionLog holds at the most: 32 MiB if every body were as long as it may.
 const keepConversions = 1024
 
-// ConversionLog is the list of conversions of one run, in the order of their answers. It is safe for concurrent use. The
-// oldest go first; the difference of two Seq still counts them.
-type ConversionLog struct {
-	mu      sync.Mutex
-	entries []Conversion
-	seq     int
-	grown   chan struct{}
-}
+// ConversionLog is the list of conversions of one run, in the order of their answers. It is safe for concurrent use.
+type ConversionLog struct{ logOf[Conversion] }
 
 // NewConversionLog makes an empty ConversionLog.
-func NewConversionLog() *ConversionLog { return &ConversionLog{grown: make(chan struct{})} }
-
-// Add appends a conversion and returns it with its place in the log.
-func (l *ConversionLog) Add(c Conversion) Conversion {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.seq++
-	c.Seq = l.seq
-	if len(l.entries) >= keepConversions {
-		l.entries = append(l.entries[:0:0], l.entries[keepConversions/4:]...)
-	}
-	l.entries = append(l.entries, c)
-	close(l.grown)
-	l.grown = make(chan struct{})
-	return c
-}
-
-// Seq is the place of the newest conversion; 0 where there is none.
-func (l *ConversionLog) Seq() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.seq
-}
-
-// Since returns a copy of the conversions after a place that are still held.
-func (l *ConversionLog) Since(seq int) []Conversion {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	first := l.seq - len(l.entries) + 1
-	from := max(0, seq+1-first)
-	if from >= len(l.entries) {
-		return nil
-	}
-	return append([]Conversion(nil), l.entries[from:]...)
-}
-
-// Grown is closed when the next conversion is added.
-func (l *ConversionLog) Grown() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.grown
+func NewConversionLog() *ConversionLog {
+	return &ConversionLog{newLog(keepConversions, func(c *Conversion, seq int) { c.Seq = seq })}
 }

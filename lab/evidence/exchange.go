@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,60 +93,15 @@ func FromRequest(r cluster.Request) Exchange {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// keep is how many exchanges a Log holds at the most. A rewrite of ten thousand objects must not fill the memory: the
-// oldest go first, and Dropped counts them.
+// keep is how many exchanges a Log holds at the most. A rewrite of ten thousand objects must not fill the memory.
 const keep = 4096
 
 // Log is the list of exchanges of one run, in the order of their answers. It is safe for concurrent use.
-type Log struct {
-	mu      sync.Mutex
-	entries []Exchange
-	seq     int
-	grown   chan struct{}
-}
+type Log struct{ logOf[Exchange] }
 
 // NewLog makes an empty Log.
-func NewLog() *Log { return &Log{grown: make(chan struct{})} }
-
-// Add appends an exchange and returns it with its place in the log.
-func (l *Log) Add(x Exchange) Exchange {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.seq++
-	x.Seq = l.seq
-	if len(l.entries) >= keep {
-		l.entries = append(l.entries[:0:0], l.entries[keep/4:]...)
-	}
-	l.entries = append(l.entries, x)
-	close(l.grown)
-	l.grown = make(chan struct{})
-	return x
-}
-
-// Seq is the place of the newest exchange; 0 where there is none.
-func (l *Log) Seq() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.seq
-}
-
-// Since returns a copy of the exchanges after a place that are still held.
-func (l *Log) Since(seq int) []Exchange {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	first := l.seq - len(l.entries) + 1
-	from := max(0, seq+1-first)
-	if from >= len(l.entries) {
-		return nil
-	}
-	return append([]Exchange(nil), l.entries[from:]...)
-}
-
-// Grown is closed when the next exchange is added.
-func (l *Log) Grown() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.grown
+func NewLog() *Log {
+	return &Log{newLog(keep, func(x *Exchange, seq int) { x.Seq = seq })}
 }
 
 // warnings are the texts of a response's Warning headers.
