@@ -3,11 +3,9 @@ package webhook
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/lesson/kit"
-	"github.com/crdlab/crdlab/lab/verdict"
 )
 
 func verify() lesson.Step {
@@ -31,42 +29,15 @@ func verify() lesson.Step {
 			},
 			Change: kit.Lines("  the webhook goes down, for good; LIST and GET at v1beta1"),
 		}, {
-			ID: "verdict",
-			Do: func(ctx context.Context, env *lesson.Env) (err error) {
-				env.Verdict, err = verdict.Of(ctx, verdict.Query{Client: env.Client, Storage: env.Storage, Resource: env.Resource, Drop: []string{oldVersion}})
-				return err
-			},
+			ID:      "verdict",
+			Do:      kit.Judge,
 			Kubectl: kit.Kubectl("kubectl get crd CRD -o jsonpath='{.spec.conversion}{\"\\n\"}{.status.storedVersions}{\"\\n\"}'"),
 			Change:  kit.Lines("  bytes, record, managers and answers are read"),
 		}},
-		Predict: &lesson.Prediction{
-			Options: []string{string(verdict.Complete), string(verdict.Incomplete), string(verdict.Unknown)},
-			Answer: func(e lesson.Evidence) (string, error) {
-				if e.Verdict == nil {
-					return "", lesson.ErrNoAnswer
-				}
-				return string(e.Verdict.Verdict), nil
-			},
-		},
+		Predict: kit.WhichVerdict(),
 		Checks: []lesson.Check{
-			{ID: "complete", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
-				if e.Verdict == nil {
-					return kit.Holds(false, string(verdict.Complete), "nobody looked")
-				}
-				return lesson.Expected(verdict.Complete, e.Verdict.Verdict)
-			}},
-			{ID: "findings", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
-				if e.Verdict == nil {
-					return kit.Holds(false, "no finding fails", "nobody looked")
-				}
-				var other []string
-				for _, f := range e.Verdict.Findings {
-					if f.Result != verdict.Pass {
-						other = append(other, f.ID+": "+string(f.Result))
-					}
-				}
-				return kit.Holds(len(other) == 0, "every finding passes", strings.Join(append(other, ""), " "))
-			}},
+			{ID: "complete", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.Complete},
+			{ID: "findings", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.EveryFinding},
 			{ID: "answers", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				if o := listed("limit")(e); o.Result != lesson.Passed {
 					return o
