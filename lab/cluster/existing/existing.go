@@ -8,10 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,12 +40,9 @@ type Cluster struct {
 	config  *rest.Config
 	client  kubernetes.Interface
 
-	kubeconfig *cluster.OwnKubeconfig
+	full *cluster.Full
 
-	mu       sync.Mutex
-	opened   []io.Closer // readers and listeners that Close ends
-	webhooks []*webhookListener
-	scope    cluster.Scope // that was prepared last
+	kubeconfig *cluster.OwnKubeconfig
 }
 
 var (
@@ -58,7 +52,7 @@ var (
 
 // Connect looks at a cluster, and changes nothing anywhere. Begin is to follow, once somebody has agreed.
 func Connect(ctx context.Context, o Options) (*Cluster, error) {
-	c := &Cluster{options: o, scope: cluster.Scope{Namespace: o.Namespace}}
+	c := &Cluster{options: o}
 	if err := o.Etcd.check(); err != nil {
 		return nil, err
 	}
@@ -73,6 +67,7 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	if c.client, err = kubernetes.NewForConfig(c.config); err != nil {
 		return nil, fmt.Errorf("make a client for the context %s: %w; mend the kubeconfig, or give another --context", o.Context, err)
 	}
+	c.full = cluster.NewFull(c.config, c.client, o.Namespace)
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("no answer within %s", answerTimeout))
 	defer cancel()
 	if c.version, err = c.serverVersion(ctx); err != nil {
@@ -144,66 +139,22 @@ func (c *Cluster) Kubeconfig() (path, flags string) {
 
 // Prepare makes the scope's namespace where it is missing, and makes the Service of a listener lead here again.
 func (c *Cluster) Prepare(ctx context.Context, scope cluster.Scope) error {
-	if err := cluster.MakeNamespace(ctx, c.Config(), scope); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.scope = scope
-	webhooks := slices.Clone(c.webhooks)
-	c.mu.Unlock()
-	for _, w := range webhooks {
-		if w.service.Scope.Namespace != scope.Namespace {
-			continue
-		}
-		if _, err := w.service.Announce(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.full.Prepare(ctx, scope)
 }
 
 // Reset deletes the scope's CRD with its objects, whatever state they are in, the Service of ListenWebhook and the
 // namespace, and returns when they are gone. It is cluster.ErrForeign or cluster.ErrTaken, and nothing was touched, where
 // the CRD or the namespace is not the lab's, or not its owner's.
 func (c *Cluster) Reset(ctx context.Context, scope cluster.Scope) error {
-	if scope.Namespace == "" {
-		return cluster.Remove(ctx, c, scope.Resource, scope.Versions...)
+	if scope.Namespace != "" {
+		if err := cluster.CheckClaim(ctx, c, scope); err != nil {
+			return err
+		}
 	}
-	if err := cluster.CheckClaim(ctx, c, scope); err != nil {
-		return err
-	}
-	if err := cluster.Remove(ctx, c, scope.Resource, scope.Versions...); err != nil {
-		return err
-	}
-	if err := cluster.RemoveWebhookService(ctx, c.client, scope.Namespace); err != nil {
-		return err
-	}
-	return cluster.RemoveNamespace(ctx, c, scope)
+	return c.full.Clear(ctx, c, scope)
 }
 
 // Close ends what was opened here, and removes the lab's kubeconfig. The cluster goes on.
 func (c *Cluster) Close(context.Context) error {
-	c.mu.Lock()
-	opened := c.opened
-	c.opened = nil
-	c.mu.Unlock()
-	var err error
-	for _, o := range opened {
-		err = errors.Join(err, o.Close())
-	}
-	return errors.Join(err, c.kubeconfig.Remove())
-}
-
-// remember has Close end something. To end it twice must do nothing.
-func (c *Cluster) remember(o io.Closer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.opened = append(c.opened, o)
-}
-
-// forget is for what was ended before.
-func (c *Cluster) forget(o io.Closer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.opened = slices.DeleteFunc(c.opened, func(other io.Closer) bool { return other == o })
+	return errors.Join(c.full.End(), c.kubeconfig.Remove())
 }

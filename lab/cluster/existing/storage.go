@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/crdlab/crdlab/lab/storage"
@@ -95,23 +94,5 @@ func (c *Cluster) Storage() (storage.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{Reader: from, cluster: c}
-	c.remember(r)
-	return r, nil
-}
-
-type reader struct {
-	storage.Reader
-	cluster *Cluster
-	once    sync.Once
-	err     error
-}
-
-// Close ends the reader's watches. Closing it again does nothing.
-func (r *reader) Close() error {
-	r.once.Do(func() {
-		r.cluster.forget(r)
-		r.err = r.Reader.Close()
-	})
-	return r.err
+	return c.full.Keep(from), nil
 }

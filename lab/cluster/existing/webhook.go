@@ -9,16 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crdlab/crdlab/lab/cluster"
 )
-
-// withdrawTimeout is how long it may take to take back a Service.
-const withdrawTimeout = 2 * time.Second
 
 // splitWebhook takes HOST[:PORT] apart; the port is 0 where there is none.
 func splitWebhook(address string) (host string, port int, err error) {
@@ -69,71 +64,50 @@ func (c *Cluster) ListenWebhook(ctx context.Context) (*cluster.WebhookListener, 
 	if err := c.Secluded(); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	scope := c.scope
-	c.mu.Unlock()
-	if err := c.Prepare(ctx, scope); err != nil {
-		return nil, err
-	}
-	l := &webhookListener{cluster: c, service: cluster.WebhookService{Client: c.client, Scope: scope}}
-	if err := l.listen(ctx, c.options.Webhook); err != nil {
-		return nil, errors.Join(fmt.Errorf("listen for the API server's conversion requests: %w", err), l.Close())
-	}
-	c.remember(l)
-	c.mu.Lock()
-	c.webhooks = append(c.webhooks, l)
-	c.mu.Unlock()
-	return l.service.Listener(l), nil
+	return c.full.Listen(ctx, c.listen)
 }
 
-// webhookListener is a socket with a Service before it.
-type webhookListener struct {
-	net.Listener
-	cluster *Cluster
-	service cluster.WebhookService
-	once    sync.Once
-	err     error
-}
-
-func (l *webhookListener) listen(ctx context.Context, address string) error {
-	host, port, err := splitWebhook(address)
+// listen opens a socket at the address, and makes the Service lead there.
+func (c *Cluster) listen(ctx context.Context, service *cluster.WebhookService) (net.Listener, error) {
+	host, port, err := splitWebhook(c.options.Webhook)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found, err := addresses(ctx, host)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	service, err := l.service.Apply(ctx)
+	applied, err := service.Apply(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ipv6 := slices.Index(service.Spec.IPFamilies, corev1.IPv6Protocol) == 0
+	ipv6 := slices.Index(applied.Spec.IPFamilies, corev1.IPv6Protocol) == 0
 	at := slices.IndexFunc(found, func(a netip.Addr) bool { return a.Is6() == ipv6 })
 	if at < 0 {
-		return fmt.Errorf("%w: the cluster's Services are of another IP family than %s (%s); give --webhook-address with an address of that family",
+		return nil, fmt.Errorf("%w: the cluster's Services are of another IP family than %s (%s); give --webhook-address with an address of that family",
 			cluster.ErrUnreachable, host, list(found))
 	}
 	local, err := own(found[at])
 	if err != nil {
-		return err
+		return nil, err
 	}
 	where := netip.AddrPortFrom(found[at], uint16(port)).String()
 	if !local { // something before this machine has that address, and sends here what comes
 		if port == 0 {
-			return fmt.Errorf("%w: %s is no address of this machine; give the port too that is forwarded to it, --webhook-address %s:PORT",
+			return nil, fmt.Errorf("%w: %s is no address of this machine; give the port too that is forwarded to it, --webhook-address %s:PORT",
 				cluster.ErrUnreachable, found[at], host)
 		}
 		where = ":" + strconv.Itoa(port)
 	}
 	socket, err := new(net.ListenConfig).Listen(ctx, "tcp", where)
 	if err != nil {
-		return fmt.Errorf("%w; give --webhook-address another port, or none", err)
+		return nil, fmt.Errorf("%w; give --webhook-address another port, or none", err)
 	}
-	l.Listener = socket
-	l.service.Address = netip.AddrPortFrom(found[at], uint16(socket.Addr().(*net.TCPAddr).Port))
-	_, err = l.service.Announce(ctx)
-	return err
+	service.Address = netip.AddrPortFrom(found[at], uint16(socket.Addr().(*net.TCPAddr).Port))
+	if _, err := service.Announce(ctx); err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	return socket, nil
 }
 
 // addresses are those that a name stands for. An EndpointSlice takes addresses and no names, and none that mean another
@@ -174,21 +148,4 @@ func list(addresses []netip.Addr) string {
 		out = append(out, a.String())
 	}
 	return strings.Join(out, ", ")
-}
-
-// Close stops listening, and takes the Service back where it still leads here.
-func (l *webhookListener) Close() error {
-	l.once.Do(func() {
-		l.cluster.forget(l)
-		l.cluster.mu.Lock()
-		l.cluster.webhooks = slices.DeleteFunc(l.cluster.webhooks, func(o *webhookListener) bool { return o == l })
-		l.cluster.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), withdrawTimeout)
-		defer cancel()
-		l.err = l.service.Withdraw(ctx)
-		if l.Listener != nil {
-			l.err = errors.Join(l.err, l.Listener.Close())
-		}
-	})
-	return l.err
 }

@@ -12,11 +12,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/version"
@@ -60,11 +57,7 @@ type Cluster struct {
 	config     *rest.Config
 	client     kubernetes.Interface
 	etcd       etcdAccess
-
-	mu       sync.Mutex
-	opened   []io.Closer // readers and listeners that Close ends
-	webhooks []*webhookListener
-	scope    cluster.Scope // that was prepared last
+	full       *cluster.Full
 }
 
 var (
@@ -133,7 +126,7 @@ func connect(ctx context.Context, folder *folder, found *description) (*Cluster,
 	if err := folder.writeKubeconfig(data); err != nil {
 		return nil, err
 	}
-	c := &Cluster{name: folder.name, kubeconfig: folder.kubeconfig(), nodes: found.Nodes, etcd: found.Etcd, scope: cluster.Scope{Namespace: namespace}}
+	c := &Cluster{name: folder.name, kubeconfig: folder.kubeconfig(), nodes: found.Nodes, etcd: found.Etcd}
 	if c.config, err = clientcmd.RESTConfigFromKubeConfig(data); err != nil {
 		return nil, fmt.Errorf("read its kubeconfig: %w", err)
 	}
@@ -141,6 +134,7 @@ func connect(ctx context.Context, folder *folder, found *description) (*Cluster,
 	if c.client, err = kubernetes.NewForConfig(c.config); err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
+	c.full = cluster.NewFull(c.config, c.client, namespace)
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errors.New("the API server was not ready after "+answerTimeout.String()))
 	defer cancel()
 	if err := poll(ctx, func(ctx context.Context) (bool, error) {
@@ -241,31 +235,7 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 func (c *Cluster) Kubeconfig() (path, flags string) { return c.kubeconfig, "" }
 
 // Close ends what was opened here. The cluster goes on.
-func (c *Cluster) Close(context.Context) error {
-	c.mu.Lock()
-	opened := c.opened
-	c.opened = nil
-	c.mu.Unlock()
-	var err error
-	for _, o := range opened {
-		err = errors.Join(err, o.Close())
-	}
-	return err
-}
-
-// remember has Close end something. To end it twice must do nothing.
-func (c *Cluster) remember(o io.Closer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.opened = append(c.opened, o)
-}
-
-// forget is for what was ended before.
-func (c *Cluster) forget(o io.Closer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.opened = slices.DeleteFunc(c.opened, func(other io.Closer) bool { return other == o })
-}
+func (c *Cluster) Close(context.Context) error { return c.full.End() }
 
 // poll asks until it is done, or the context ends; then it says what was the matter last.
 func poll(ctx context.Context, done func(context.Context) (bool, error)) error {

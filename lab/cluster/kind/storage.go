@@ -87,25 +87,7 @@ func (c *Cluster) Storage() (storage.Reader, error) {
 	}); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", storage.ErrNoAccess, cmp.Or(tunnel.failure(), err)), etcd.Close())
 	}
-	r := &reader{Reader: etcd, cluster: c}
-	c.remember(r)
-	return r, nil
-}
-
-type reader struct {
-	storage.Reader
-	cluster *Cluster
-	once    sync.Once
-	err     error
-}
-
-// Close ends the reader's watches. Closing it again does nothing.
-func (r *reader) Close() error {
-	r.once.Do(func() {
-		r.cluster.forget(r)
-		r.err = r.Reader.Close()
-	})
-	return r.err
+	return c.full.Keep(etcd), nil
 }
 
 // etcdTunnel leads to the etcd of one of the nodes.

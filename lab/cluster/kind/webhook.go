@@ -21,8 +21,6 @@ const (
 	// which the nodes of a fresh cluster do not know at once.
 	placeTimeout   = 5 * time.Second
 	serviceTimeout = time.Minute
-	// withdrawTimeout is how long it may take to take back a Service.
-	withdrawTimeout = 2 * time.Second
 )
 
 // ListenWebhook listens where the nodes reach this process, and makes the Service crdlab-webhook lead there, in the
@@ -30,34 +28,29 @@ const (
 // one that listens is the one that is found. A Prepare after a Reset tells the cluster again. It is
 // cluster.ErrUnreachable where no address of this machine can be reached from the nodes.
 func (c *Cluster) ListenWebhook(ctx context.Context) (*cluster.WebhookListener, error) {
-	c.mu.Lock()
-	scope := c.scope
-	c.mu.Unlock()
-	if err := c.Prepare(ctx, scope); err != nil {
-		return nil, err
-	}
-	l := &webhookListener{cluster: c, service: cluster.WebhookService{Client: c.client, Scope: scope}}
-	if err := l.listen(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("listen for the API server's conversion requests: %w", err), l.Close())
-	}
-	c.remember(l)
-	c.mu.Lock()
-	c.webhooks = append(c.webhooks, l)
-	c.mu.Unlock()
-	return l.service.Listener(l), nil
+	l := &listening{cluster: c}
+	return c.full.Listen(ctx, l.open)
 }
 
-// webhookListener is a socket with a Service before it.
-type webhookListener struct {
-	net.Listener
+// listening is the finding of a place to listen at.
+type listening struct {
 	cluster *Cluster
-	service cluster.WebhookService
-	once    sync.Once
-	err     error
+	socket  net.Listener // nil until there is one
+	service *cluster.WebhookService
+}
+
+// open leaves no socket where it fails.
+func (l *listening) open(ctx context.Context, service *cluster.WebhookService) (net.Listener, error) {
+	l.service = service
+	err := l.listen(ctx)
+	if err != nil && l.socket != nil {
+		return nil, errors.Join(err, l.socket.Close())
+	}
+	return l.socket, err
 }
 
 // listen finds the place to listen at, and proves that the Service leads there.
-func (l *webhookListener) listen(ctx context.Context) error {
+func (l *listening) listen(ctx context.Context) error {
 	service, err := l.service.Apply(ctx)
 	if err != nil {
 		return err
@@ -98,7 +91,7 @@ func (l *webhookListener) listen(ctx context.Context) error {
 }
 
 // listenAt opens the socket at a place, and has the nodes try to connect.
-func (l *webhookListener) listenAt(ctx context.Context, p place, token string) error {
+func (l *listening) listenAt(ctx context.Context, p place, token string) error {
 	socket, err := new(net.ListenConfig).Listen(ctx, "tcp", netip.AddrPortFrom(p.listen, 0).String())
 	if err != nil {
 		return err
@@ -110,13 +103,13 @@ func (l *webhookListener) listenAt(ctx context.Context, p place, token string) e
 	if err != nil {
 		return errors.Join(err, socket.Close())
 	}
-	l.Listener, l.service.Address = socket, netip.AddrPortFrom(p.dial, uint16(port))
+	l.socket, l.service.Address = socket, netip.AddrPortFrom(p.dial, uint16(port))
 	return nil
 }
 
 // proveService has the nodes try to connect to the Service's own address: API servers are on them, and take the same way.
-func (l *webhookListener) proveService(ctx context.Context, service *corev1.Service, token string) error {
-	err := answerProbes(l.Listener.(*net.TCPListener), token, func() error {
+func (l *listening) proveService(ctx context.Context, service *corev1.Service, token string) error {
+	err := answerProbes(l.socket.(*net.TCPListener), token, func() error {
 		return l.probe(ctx, probe{Address: service.Spec.ClusterIP, Port: cluster.WebhookPort, Token: token, Within: serviceTimeout})
 	})
 	if err != nil {
@@ -125,7 +118,7 @@ func (l *webhookListener) proveService(ctx context.Context, service *corev1.Serv
 	return nil
 }
 
-func (l *webhookListener) probe(ctx context.Context, p probe) error {
+func (l *listening) probe(ctx context.Context, p probe) error {
 	_, err := run(ctx, order{Do: doProbe, Name: l.cluster.name, Probe: p}, nil, nil)
 	return err
 }
@@ -148,21 +141,4 @@ func answerProbes(socket *net.TCPListener, token string, while func() error) err
 	_ = socket.SetDeadline(time.Now())
 	answering.Wait()
 	return errors.Join(err, socket.SetDeadline(time.Time{}))
-}
-
-// Close stops listening, and takes the Service back where it still leads here.
-func (l *webhookListener) Close() error {
-	l.once.Do(func() {
-		l.cluster.forget(l)
-		l.cluster.mu.Lock()
-		l.cluster.webhooks = slices.DeleteFunc(l.cluster.webhooks, func(o *webhookListener) bool { return o == l })
-		l.cluster.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), withdrawTimeout)
-		defer cancel()
-		l.err = l.service.Withdraw(ctx)
-		if l.Listener != nil {
-			l.err = errors.Join(l.err, l.Listener.Close())
-		}
-	})
-	return l.err
 }
