@@ -171,6 +171,12 @@ type Env struct {
 	Verdict *verdict.Verdict
 }
 
+// Oldest is the version that the track moves away from.
+func (e *Env) Oldest() string { return e.Track.Versions[0] }
+
+// Newest is the version that it moves to.
+func (e *Env) Newest() string { return e.Track.Versions[len(e.Track.Versions)-1] }
+
 // Manifest is what the track's manifests are filled in with.
 func (e *Env) Manifest() manifests.Data {
 	d := manifests.Data{Group: e.Resource.Group, Learner: e.Learner, Extra: manifests.Extra(MinWidgets, e.Widgets)}

@@ -13,7 +13,7 @@ type Commands = func(*lesson.Env) []string
 // the resource at the track's oldest and newest version, OLDVERSION and NEWVERSION for these, and GROUP for the API group.
 func Kubectl(commands ...string) Commands {
 	return func(env *lesson.Env) []string {
-		old, latest := env.Track.Versions[0], env.Track.Versions[len(env.Track.Versions)-1]
+		old, latest := env.Oldest(), env.Newest()
 		r := env.Resource
 		fill := strings.NewReplacer("OLDVERSION", old, "NEWVERSION", latest, "CRD", r.String(),
 			"OLD", r.Plural+"."+old+"."+r.Group, "NEW", r.Plural+"."+latest+"."+r.Group, "GROUP", r.Group)
@@ -59,8 +59,7 @@ func Lines(l ...string) Commands {
 
 // RelabelCommands make a JSON patch of each object's own entries with a Go template, and send it.
 func RelabelCommands(env *lesson.Env) []string {
-	versions := env.Track.Versions
-	from, to := env.Resource.Group+"/"+versions[0], env.Resource.Group+"/"+versions[len(versions)-1]
+	from, to := env.Resource.Group+"/"+env.Oldest(), env.Resource.Group+"/"+env.Newest()
 	template := `[{{$c := ""}}{{range $i, $m := .metadata.managedFields}}{{if eq $m.apiVersion "` + from + `"}}{{$c}}` +
 		`{"op":"replace","path":"/metadata/managedFields/{{$i}}/apiVersion","value":"` + to + `"}{{$c = ","}}{{end}}{{end}}]`
 	return Kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do

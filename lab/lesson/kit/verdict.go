@@ -10,7 +10,7 @@ import (
 
 // Judge asks whether the migration is complete, so that the track's oldest version may be dropped.
 func Judge(ctx context.Context, env *lesson.Env) (err error) {
-	env.Verdict, err = verdict.Of(ctx, verdict.Query{Client: env.Client, Storage: env.Storage, Resource: env.Resource, Drop: env.Track.Versions[:1]})
+	env.Verdict, err = verdict.Of(ctx, verdict.Query{Client: env.Client, Storage: env.Storage, Resource: env.Resource, Drop: []string{env.Oldest()}})
 	return err
 }
 

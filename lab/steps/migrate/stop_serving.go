@@ -13,17 +13,7 @@ func stopServing() lesson.Step {
 	const step = "stop-serving"
 	return lesson.Step{
 		ID: step,
-		Actions: []lesson.Action{{
-			ID: "crd",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := kit.ApplyCRD(ctx, env, step, "crd"); err != nil {
-					return err
-				}
-				return kit.Until(ctx, env, env.Path(oldVersion, alpha), kit.Answers(http.StatusNotFound))
-			},
-			Kubectl: kit.PatchCRD(`{"op":"replace","path":"/spec/versions/0/served","value":false}`),
-			Change:  kit.Lines("- spec.versions[v1alpha1].served  true"),
-		}, {
+		Actions: []lesson.Action{kit.StopServing(step, "crd", alpha), {
 			ID:      "ask-v1alpha1",
 			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Get(ctx, env, oldVersion, alpha) },
 			Kubectl: kit.Kubectl("sleep 1; kubectl get --raw /apis/GROUP/" + oldVersion + "/namespaces/$(kubectl config view --minify -o jsonpath='{..namespace}')/widgets/alpha"),

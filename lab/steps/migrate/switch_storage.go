@@ -13,19 +13,7 @@ func switchStorage() lesson.Step {
 	return lesson.Step{
 		ID:   step,
 		Show: foxtrot,
-		Actions: []lesson.Action{{
-			ID: "crd",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := kit.ApplyCRD(ctx, env, step, "crd"); err != nil {
-					return err
-				}
-				// the update is answered before it is in effect: a write sent at once may still be stored at the old version
-				_, err := kit.Rewriter(env).WaitInEffect(ctx, newVersion, nil)
-				return err
-			},
-			Kubectl: kit.PatchCRD(`{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"test","path":"/spec/versions/1/name","value":"` + newVersion + `"},{"op":"replace","path":"/spec/versions/1/storage","value":true}`),
-			Change:  kit.Lines("- spec.versions[v1alpha1].storage  true", "+ spec.versions[v1beta1].storage   true"),
-		}, {
+		Actions: []lesson.Action{kit.SwitchStorage(step, "crd"), {
 			ID: "foxtrot",
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				return kit.Create(ctx, env, step, "foxtrot", newVersion)

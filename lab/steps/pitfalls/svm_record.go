@@ -173,7 +173,7 @@ func (t svmRecord) removal() lesson.Step {
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				return kit.Replacing(ctx, env, t.new, func() error { return kit.ApplyCRD(ctx, env, svmRemoval, "crd") })
 			},
-			Kubectl: kit.PatchCRD(`{"op":"remove","path":"/spec/versions/0"}`),
+			Kubectl: kit.PatchCRD(kit.RemoveOldest),
 			Change:  kit.Lines("- spec.versions[v1alpha1]"),
 			Expect:  lesson.Expect{Any: true}, // a release whose record is true refuses it
 		}, {
@@ -268,7 +268,7 @@ func (t svmRecord) wayBack() lesson.Step {
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				return kit.Replacing(ctx, env, t.new, func() error { return kit.ApplyCRD(ctx, env, svmRemoval, "crd") })
 			},
-			Kubectl: kit.PatchCRD(`{"op":"remove","path":"/spec/versions/0"}`),
+			Kubectl: kit.PatchCRD(kit.RemoveOldest),
 			Change:  kit.Lines("- spec.versions[v1alpha1]"),
 		}, {
 			ID: "verdict",

@@ -34,7 +34,7 @@ func cleanUp() lesson.Step {
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				return kit.Replacing(ctx, env, newVersion, func() error { return kit.ApplyCRD(ctx, env, step, "crd") })
 			},
-			Kubectl: kit.PatchCRD(`{"op":"remove","path":"/spec/versions/0"}`),
+			Kubectl: kit.PatchCRD(kit.RemoveOldest),
 			Change:  kit.Lines("- spec.versions[v1alpha1]"),
 		}, {
 			ID: "none",

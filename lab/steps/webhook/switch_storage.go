@@ -12,18 +12,7 @@ func switchStorage() lesson.Step {
 	const step = "switch-storage"
 	return lesson.Step{
 		ID: step,
-		Actions: []lesson.Action{{
-			ID: "crd",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := kit.ApplyCRD(ctx, env, step, "crd"); err != nil {
-					return err
-				}
-				_, err := kit.Rewriter(env).WaitInEffect(ctx, newVersion, nil)
-				return err
-			},
-			Kubectl: kit.PatchCRD(`{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"test","path":"/spec/versions/1/name","value":"NEWVERSION"},{"op":"replace","path":"/spec/versions/1/storage","value":true}`),
-			Change:  kit.Lines("- spec.versions[v1alpha1].storage  true", "+ spec.versions[v1beta1].storage   true"),
-		}, {
+		Actions: []lesson.Action{kit.SwitchStorage(step, "crd"), {
 			ID: "foxtrot",
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				return kit.Create(ctx, env, step, "foxtrot", newVersion)

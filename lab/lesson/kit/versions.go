@@ -1,0 +1,55 @@
+package kit
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+// RemoveOldest is the operation of a JSON patch that takes the oldest version out of spec.versions, for PatchCRD.
+const RemoveOldest = `{"op":"remove","path":"/spec/versions/0"}`
+
+// SwitchStorage is the action that makes the newest version the storage version, by its manifest, and waits until that is in
+// effect: a write sent as soon as the change is answered may still be stored at the old version.
+func SwitchStorage(step, action string) lesson.Action {
+	return lesson.Action{
+		ID: action,
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			if err := ApplyCRD(ctx, env, step, action); err != nil {
+				return err
+			}
+			_, err := Rewriter(env).WaitInEffect(ctx, env.Newest(), nil)
+			return err
+		},
+		Kubectl: PatchCRD(`{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"test","path":"/spec/versions/1/name","value":"NEWVERSION"},{"op":"replace","path":"/spec/versions/1/storage","value":true}`),
+		Change:  Kubectl("- spec.versions[OLDVERSION].storage  true", "+ spec.versions[NEWVERSION].storage   true"),
+	}
+}
+
+// StopServing is the action that stops serving the oldest version, by its manifest, and waits until a request for an object
+// there is answered so.
+func StopServing(step, action, object string) lesson.Action {
+	return lesson.Action{
+		ID: action,
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			if err := ApplyCRD(ctx, env, step, action); err != nil {
+				return err
+			}
+			return Until(ctx, env, env.Path(env.Oldest(), object), Answers(http.StatusNotFound))
+		},
+		Kubectl: PatchCRD(`{"op":"replace","path":"/spec/versions/0/served","value":false}`),
+		Change:  Kubectl("- spec.versions[OLDVERSION].served  true"),
+	}
+}
+
+// RemovalRefused checks that the removal of the oldest version was refused because the record names it.
+func RemovalRefused(e lesson.Evidence) lesson.Outcome {
+	const want = "422, because of status.storedVersions[0]"
+	x := e.Find(func(x evidence.Exchange) bool { return ChangesCRD(e, x) && x.Refused() })
+	if x == nil {
+		return lesson.Holds(false, want, "nothing was refused")
+	}
+	return lesson.Holds(x.Status == http.StatusUnprocessableEntity && lesson.HasCause(*x, "status.storedVersions[0]"), want, Answer(*x))
+}
