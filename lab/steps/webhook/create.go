@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
@@ -40,7 +39,7 @@ func create() lesson.Step {
 			Change:  kit.Lines("+ charlie  applied by the manager team"),
 		}, {
 			ID:      "none",
-			Do:      askForNone,
+			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.AskCRD(ctx, env, step, "none") },
 			Kubectl: kit.FromManifest("kubectl apply --dry-run=server", step, "none"),
 			Change:  kit.Lines("  v1beta1 with another name for the field, strategy None, as a dry run"),
 		}},
@@ -76,17 +75,6 @@ func create() lesson.Step {
 			{ID: "too-early", Seen: func(e lesson.Evidence) bool { return e.After.Version(newVersion) != nil }},
 		},
 	}
-}
-
-// askForNone asks, by a dry run, whether the server takes two versions that name a field differently without a webhook.
-func askForNone(ctx context.Context, env *lesson.Env) error {
-	body, err := kit.Manifest(env, "create", "none")
-	if err != nil {
-		return err
-	}
-	_, err = env.Client.Do(ctx, evidence.Request{Method: http.MethodPatch, Path: evidence.DefinitionPath(env.Resource),
-		Query: url.Values{"dryRun": {"All"}, "fieldManager": {kit.Lab}, "force": {"true"}}, ContentType: evidence.ApplyPatch, Body: body})
-	return err
 }
 
 // askedForNone is that dry run.
