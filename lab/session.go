@@ -37,7 +37,7 @@ type Options struct {
 	RewriteWith lesson.RewriteWith
 }
 
-// Session is one learner's run of a track. Its methods may be called from several goroutines; one Apply, GoTo or Reset
+// Session is one learner's run of a track. Its methods may be called from several goroutines; one Apply, GoTo, Reset or Bench
 // goes on at a time, and a second one waits for it.
 type Session struct {
 	opts       Options
@@ -45,7 +45,7 @@ type Session struct {
 	scope      cluster.Scope
 	kubeconfig *cluster.OwnKubeconfig // with the learner's namespace, where the cluster's has another
 
-	working sync.Mutex // held by what changes the cluster: Apply, GoTo, Reset
+	working sync.Mutex // held by what changes the cluster: Apply, GoTo, Reset, Bench
 
 	mu        sync.Mutex
 	client    *evidence.Client
@@ -116,7 +116,7 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 		return nil, err
 	}
 	if err := s.begin(ctx); err != nil {
-		return nil, errors.Join(err, s.kubeconfig.Remove())
+		return nil, errors.Join(err, s.releaseWebhook(), s.kubeconfig.Remove())
 	}
 	return s, nil
 }
@@ -189,6 +189,7 @@ func (s *Session) begin(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.halted, s.state.Trouble = nil, nil
+	s.state.Webhook, s.state.Fault = s.webhook != nil, s.fault()
 	s.client, s.storage, s.observer, s.stop = client, from, observer, stop
 	s.state.Steps, s.state.Current, s.state.Undone = nil, 0, nil
 	s.state.Live, _ = observer.Latest()

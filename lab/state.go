@@ -37,7 +37,6 @@ type State struct {
 	Webhook     bool              // the lab serves a webhook for this track
 	Fault       conversion.Fault  // what is wrong with it; the zero Fault where all is well
 	Benching    bool              // a bench of faults is running, and switches them
-	Detached    bool              // at its end the lab has set the CRD's conversion to None, since its webhook ends with it
 	Doing       string            // what the session is busy with, for people; empty where it waits for the learner
 	Progress    *rewrite.Progress // of the rewrite that is going on
 	Paused      bool              // it is held up

@@ -32,7 +32,6 @@ func (s *Session) serveWebhook(ctx context.Context) error {
 		return nil
 	}
 	if s.webhook != nil {
-		s.state.Fault = conversion.Fault{}
 		return s.webhook.SetFault(conversion.Fault{})
 	}
 	listener, err := s.opts.Cluster.ListenWebhook(ctx)
@@ -45,7 +44,7 @@ func (s *Session) serveWebhook(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve the conversion webhook: %w", err), listener.Close())
 	}
-	s.webhook, s.state.Webhook = server, true
+	s.webhook = server
 	if !s.opts.Outlives {
 		return s.announce()
 	}
@@ -65,22 +64,30 @@ func (s *Session) endWebhook(ctx context.Context) error {
 	defer cancel()
 	ctx, alive := s.alive(ctx)
 	defer alive()
-	detached, err := conversion.Detach(ctx, s.client, s.state.Resource)
-	s.mu.Lock()
-	s.state.Detached = detached
-	s.mu.Unlock()
+	_, err := conversion.Detach(ctx, s.client, s.state.Resource)
 	select {
 	case <-s.ended(): // the CRD has ended with its server
 		err = nil
 	default:
 	}
-	if err != nil {
-		err = fmt.Errorf("%w; the webhook has ended, so reads of %s fail now: crdlab reset removes it", err, s.state.Resource)
+	if err != nil && s.guard != nil {
+		s.guard.Leave()
+		s.guard = nil
+		err = fmt.Errorf("%w; a process that stays behind tries for another minute: until then, reads of %s at other versions than the stored one fail", err, s.state.Resource)
+	} else if err != nil {
+		err = fmt.Errorf("%w; reads of %s at other versions than the stored one fail now: crdlab reset, with the flags that name this cluster, removes it", err, s.state.Resource)
 	}
-	if s.guard != nil && err == nil {
+	return errors.Join(err, s.releaseWebhook())
+}
+
+// releaseWebhook ends the webhook and what belongs to it; no CRD depends on it.
+func (s *Session) releaseWebhook() error {
+	if s.webhook == nil {
+		return nil
+	}
+	var err error
+	if s.guard != nil {
 		err = s.guard.Release()
-	} else if s.guard != nil {
-		s.guard.Leave() // it goes on trying
 	}
 	return errors.Join(err, s.webhook.Close(), s.withdraw())
 }

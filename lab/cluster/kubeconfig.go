@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -60,13 +61,17 @@ func newKubeconfigFolder() (*OwnKubeconfig, error) {
 			return nil, err
 		}
 		if k.lock, err = os.OpenFile(filepath.Join(k.folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-			return nil, err
+			return nil, errors.Join(err, os.RemoveAll(k.folder))
 		}
-		held := syscall.Flock(int(k.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
-		if _, err := os.Stat(k.lock.Name()); held && err == nil {
+		err := syscall.Flock(int(k.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if _, gone := os.Stat(k.lock.Name()); err == nil && gone == nil {
 			return k, nil
 		}
-		k.lock.Close() // somebody who looked for leftovers was faster
+		k.lock.Close()
+		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", k.lock.Name(), err), os.RemoveAll(k.folder))
+		}
+		// somebody who looked for leftovers was faster
 	}
 }
 

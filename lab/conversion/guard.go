@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -131,10 +132,10 @@ func (g *guarded) detach(ctx context.Context, config *rest.Config) error {
 	}
 	defer client.Close()
 	crd, err := readDefinition(ctx, client.As(evidence.ByProbe), g.Resource)
+	if apierrors.IsNotFound(err) || errors.Is(err, syscall.ECONNREFUSED) { // the CRD has gone, or the server
+		return nil
+	}
 	if err != nil {
-		if errors.Is(err, syscall.ECONNREFUSED) { // the server has ended, too
-			return nil
-		}
 		return err
 	}
 	if !PointsToLab(crd) || !bytes.Equal(crd.Spec.Conversion.Webhook.ClientConfig.CABundle, g.CABundle) {

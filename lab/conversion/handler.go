@@ -31,7 +31,9 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	entry.At = began
 	entry.Asked(body)
 	out := s.reply(w, r, in, &entry)
-	entry.Answered([]byte(out.body))
+	if r.Context().Err() == nil { // else nobody is left to be answered
+		entry.Answered([]byte(out.body))
+	}
 	s.log.Add(entry)
 	w.Header().Set("Content-Type", out.contentType)
 	w.WriteHeader(out.status)

@@ -252,29 +252,3 @@ func CollectionPath(r storage.Resource, version, namespace string) string {
 func ObjectPath(r storage.Resource, version, namespace, name string) string {
 	return CollectionPath(r, version, namespace) + "/" + name
 }
-
-// WatchEnds opens a watch of a collection, and returns a channel that is closed when the server ends it. The context
-// ends it as well.
-func (c *Client) WatchEnds(ctx context.Context, path string) (<-chan struct{}, error) {
-	u := *c.base
-	u.Path = strings.TrimSuffix(u.Path, "/") + path
-	u.RawQuery = url.Values{"watch": {"true"}}.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil, fmt.Errorf("watch %s: %w", path, err)
-	}
-	req.Header.Set(cluster.ActorHeader, string(c.actor))
-	endless := *c.http
-	endless.Timeout = 0
-	resp, err := endless.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("watch %s: %w: %w", path, ErrNoAnswer, err)
-	}
-	ended := make(chan struct{})
-	go func() { // ends with the watch, which ends with the context at the latest
-		defer close(ended)
-		defer resp.Body.Close()
-		_, _ = io.Copy(io.Discard, resp.Body)
-	}()
-	return ended, nil
-}

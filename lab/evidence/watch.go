@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -24,15 +25,12 @@ type Watch struct {
 	Events   <-chan WatchEvent // closed when the watch ends; nil where it was refused
 }
 
-// Watch opens a watch of a collection and reads its events until the context ends or the server ends it. The error is for
-// a request that got no answer.
-func (c *Client) Watch(ctx context.Context, path string, query url.Values) (*Watch, error) {
+// openWatch asks for a watch of a collection. It has no time limit but the context.
+func (c *Client) openWatch(ctx context.Context, path string, query url.Values) (*http.Response, error) {
 	u := *c.base
 	u.Path = strings.TrimSuffix(u.Path, "/") + path
 	asked := url.Values{"watch": {"true"}}
-	for k, v := range query {
-		asked[k] = v
-	}
+	maps.Copy(asked, query)
 	u.RawQuery = asked.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -40,11 +38,39 @@ func (c *Client) Watch(ctx context.Context, path string, query url.Values) (*Wat
 	}
 	req.Header.Set("Accept", JSON)
 	req.Header.Set(cluster.ActorHeader, string(c.actor))
-	resp, err := c.http.Do(req)
+	endless := *c.http
+	endless.Timeout = 0
+	resp, err := endless.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("watch %s: no answer: %w", path, err)
+		return nil, fmt.Errorf("watch %s: %w: %w", path, ErrNoAnswer, err)
 	}
-	w := &Watch{Response: Response{Exchange: Exchange{Actor: c.actor, Method: req.Method, Path: path + "?" + u.RawQuery, Status: resp.StatusCode, Warnings: warnings(resp.Header)}}}
+	return resp, nil
+}
+
+// WatchEnds opens a watch of a collection, and returns a channel that is closed when the server ends it. The context
+// ends it as well.
+func (c *Client) WatchEnds(ctx context.Context, path string) (<-chan struct{}, error) {
+	resp, err := c.openWatch(ctx, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() { // ends with the watch, which ends with the context at the latest
+		defer close(ended)
+		defer resp.Body.Close()
+		_, _ = io.Copy(io.Discard, resp.Body)
+	}()
+	return ended, nil
+}
+
+// Watch opens a watch of a collection and reads its events until the context ends or the server ends it. The error is for
+// a request that got no answer.
+func (c *Client) Watch(ctx context.Context, path string, query url.Values) (*Watch, error) {
+	resp, err := c.openWatch(ctx, path, query)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watch{Response: Response{Exchange: Exchange{Actor: c.actor, Method: http.MethodGet, Path: path + "?" + resp.Request.URL.RawQuery, Status: resp.StatusCode, Warnings: warnings(resp.Header)}}}
 	if w.Refused() {
 		defer resp.Body.Close()
 		if w.Body, err = io.ReadAll(resp.Body); err != nil {

@@ -109,7 +109,7 @@ type Failure struct {
 // afterwards: where the server makes the rewriter one, a second write gives them up.
 //
 // What fails for one object is in the Result, which is never nil; the error is for what ended the work. A server that
-// does not answer is waited for, for a minute at the most, and then the work goes on. Objects that somebody stores at
+// does not answer is waited for; if it is back within outageEnds, the work goes on, else it ends. Objects that somebody stores at
 // another version meanwhile are not looked for: Result.After tells whether any are left.
 func (r *Rewriter) Rewrite(ctx context.Context, target string) (*Result, error) {
 	w, err := r.start(ctx, target)

@@ -113,5 +113,5 @@ func (a *Attached) Close(context.Context) error {
 // gone. The server belongs to somebody else, so nothing but that is touched. It is cluster.ErrForeign if a CRD of that
 // name does not carry the label that the lab gives to what it makes.
 func (a *Attached) Reset(ctx context.Context, scope cluster.Scope) error {
-	return cluster.Remove(ctx, a, scope.Resource)
+	return cluster.Remove(ctx, a, scope.Resource, scope.Versions...)
 }

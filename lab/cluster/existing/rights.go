@@ -32,23 +32,30 @@ func (r right) String() string {
 	return out
 }
 
-// needed are the rights for what a lab does in a scope.
-func needed(s cluster.Scope) []right {
+// needed are the rights for what a lab does in a scope. Those for etcdctl in a pod and for a StorageVersionMigration are no
+// needs: without them the lab goes on without that.
+func (c *Cluster) needed(s cluster.Scope) []right {
 	const apiextensions, crds = "apiextensions.k8s.io", "customresourcedefinitions"
-	return []right{
+	all := []right{
 		{group: apiextensions, resource: crds, verbs: []string{"get", "create", "update", "patch", "delete"}},
 		{group: apiextensions, resource: crds, subresource: "status", verbs: []string{"patch"}},
 		{resource: "namespaces", verbs: []string{"get", "create", "delete"}},
 		{group: s.Resource.Group, resource: s.Resource.Plural, verbs: []string{"list"}},
 		{group: s.Resource.Group, resource: s.Resource.Plural, namespace: s.Namespace, verbs: []string{"get", "create", "update", "patch", "delete"}},
 	}
+	if c.options.Webhook != "" { // the way to the webhook
+		for group, resource := range map[string]string{"": "services", "discovery.k8s.io": "endpointslices"} {
+			all = append(all, right{group: group, resource: resource, namespace: s.Namespace, verbs: []string{"get", "create", "patch", "delete"}})
+		}
+	}
+	return all
 }
 
 // CheckRights asks the server whether the context's user may do all that a lab does in a scope, and names what is missing.
 // A server that cannot be asked is not in the way.
 func (c *Cluster) CheckRights(ctx context.Context, scope cluster.Scope) error {
 	var missing []string
-	for _, r := range needed(scope) {
+	for _, r := range c.needed(scope) {
 		var verbs []string
 		for _, verb := range r.verbs {
 			allowed, err := c.may(ctx, r, verb)

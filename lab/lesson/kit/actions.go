@@ -139,7 +139,7 @@ func Replacing(ctx context.Context, env *lesson.Env, version string, change func
 	if err != nil {
 		return err
 	}
-	watching, cancel := context.WithTimeout(ctx, lesson.Timeout)
+	watching, cancel := context.WithTimeoutCause(ctx, lesson.Timeout, fmt.Errorf("the server did not replace the handler of %s within %s", env.Resource, lesson.Timeout))
 	defer cancel()
 	ended, err := env.Probe().WatchEnds(watching, env.Path(version, ""))
 	if err != nil {
@@ -152,10 +152,6 @@ func Replacing(ctx context.Context, env *lesson.Env, version string, change func
 	if err != nil || after.Generation == before.Generation {
 		return err // nothing was changed: nothing is replaced
 	}
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	<-ended // with the context at the latest
+	return context.Cause(watching)
 }
