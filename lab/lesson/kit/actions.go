@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -35,6 +37,26 @@ func ApplyCRD(ctx context.Context, env *lesson.Env, step, action string) error {
 		return r.Err() // what the action would wait for now will not come
 	}
 	return err
+}
+
+// AskCRD asks by a dry run what the server says to the CRD of an action's manifest.
+func AskCRD(ctx context.Context, env *lesson.Env, step, action string) error {
+	body, err := Manifest(env, step, action)
+	if err != nil {
+		return err
+	}
+	_, err = env.Client.Do(ctx, evidence.Request{Method: http.MethodPatch, Path: evidence.DefinitionPath(env.Resource), ContentType: evidence.ApplyPatch,
+		Query: url.Values{"dryRun": {"All"}, "fieldManager": {Lab}, "force": {"true"}}, Body: body})
+	return err
+}
+
+// Records says whether status.storedVersions names a version now.
+func Records(ctx context.Context, env *lesson.Env, version string) (bool, error) {
+	crd, err := rewrite.Definition(ctx, env.Probe(), env.Resource)
+	if err != nil {
+		return false, err
+	}
+	return slices.Contains(crd.Status.StoredVersions, version), nil
 }
 
 // Create creates the objects of an action's manifest; those that are there stay as they are.

@@ -73,3 +73,11 @@ func TrimCommands(env *lesson.Env) []string {
 	return Kubectl(`rv=$(kubectl get crd CRD -o jsonpath='{.metadata.resourceVersion}')` + "\n" +
 		`kubectl patch crd CRD --subresource=status --type=json -p '[{"op":"test","path":"/metadata/resourceVersion","value":"'$rv'"},{"op":"replace","path":"/status/storedVersions","value":["NEWVERSION"]}]'`)(env)
 }
+
+// RewriteCommands write every object, and ask for no change: a merge patch {} through the resource at a version, such as NEW.
+func RewriteCommands(at string) Commands {
+	return Kubectl(`for w in $(kubectl get ` + at + ` -o jsonpath='{.items[*].metadata.name}'); do kubectl patch ` + at + ` $w --type=merge -p '{}'; done`)
+}
+
+// AskRemoval asks by a dry run whether the oldest version may go.
+var AskRemoval = Kubectl(`kubectl patch crd CRD --dry-run=server --type=json -p '[{"op":"test","path":"/spec/versions/0/name","value":"OLDVERSION"},` + RemoveOldest + `]'`)

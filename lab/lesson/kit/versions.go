@@ -3,9 +3,11 @@ package kit
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/rewrite"
 )
 
 // RemoveOldest is the operation of a JSON patch that takes the oldest version out of spec.versions, for PatchCRD.
@@ -52,4 +54,66 @@ func RemovalRefused(e lesson.Evidence) lesson.Outcome {
 		return lesson.Holds(false, want, "nothing was refused")
 	}
 	return lesson.Holds(x.Status == http.StatusUnprocessableEntity && lesson.HasCause(*x, "status.storedVersions[0]"), want, Answer(*x))
+}
+
+// CreateCRD is the action that creates the CRD with its oldest version alone, by its manifest, and waits until that is served.
+func CreateCRD(step, action string) lesson.Action {
+	return lesson.Action{
+		ID: action,
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			if err := ApplyCRD(ctx, env, step, action); err != nil {
+				return err
+			}
+			return Until(ctx, env, env.Path(env.Oldest(), ""), Answers(http.StatusOK))
+		},
+		Kubectl: Then(FromManifest("kubectl apply", step, action), Kubectl("kubectl wait --for=condition=Established crd/CRD")),
+		Change:  Kubectl("+ spec.versions[OLDVERSION]  served, storage"),
+	}
+}
+
+// Trim declares the newest version as all of storedVersions, unless the CRD changes meanwhile.
+func Trim(ctx context.Context, env *lesson.Env) error {
+	guard, err := Guard(ctx, env)
+	if err != nil {
+		return err
+	}
+	return rewrite.Trim(ctx, env.Client, env.Resource, []string{env.Newest()}, guard)
+}
+
+// CRDGone recognises that somebody has deleted the CRD.
+func CRDGone(e lesson.Evidence) bool {
+	return e.Before.CRD != nil && (e.After.CRD == nil || e.After.CRD.Terminating)
+}
+
+// RemovedEarly recognises that a version has left spec.versions while objects are stored at it.
+func RemovedEarly(version string) func(lesson.Evidence) bool {
+	return func(e lesson.Evidence) bool {
+		return e.After.CRD != nil && e.After.Version(version) == nil && e.StoredAt(version) > 0
+	}
+}
+
+// NoEntryNames checks that no entry of managedFields names a version.
+func NoEntryNames(version string) func(lesson.Evidence) lesson.Outcome {
+	return func(e lesson.Evidence) lesson.Outcome {
+		want := "no entry names " + version
+		if left := ManagersAt(e.After, e.Resource.Group+"/"+version); len(left) > 0 {
+			return lesson.Holds(false, want, strings.Join(left, ", "))
+		}
+		return Holds(len(e.After.Objects) > 0, want, "no objects")
+	}
+}
+
+// AskedCRD is the first dry run of a change of the CRD; nil where nobody asked.
+func AskedCRD(e lesson.Evidence) *evidence.Exchange {
+	return e.Find(func(x evidence.Exchange) bool { return ChangesCRD(e, x) && x.DryRun() })
+}
+
+// WouldAccept checks that such a dry run was accepted.
+func WouldAccept(e lesson.Evidence) lesson.Outcome {
+	const want = "accepted, as a dry run"
+	x := AskedCRD(e)
+	if x == nil {
+		return lesson.Holds(false, want, "nobody asked")
+	}
+	return lesson.Holds(!x.Refused(), want, Answer(*x))
 }

@@ -19,17 +19,7 @@ func createOld() lesson.Step {
 	return lesson.Step{
 		ID:   step,
 		Show: bravo,
-		Actions: []lesson.Action{{
-			ID: "crd",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := kit.ApplyCRD(ctx, env, step, "crd"); err != nil {
-					return err
-				}
-				return kit.Until(ctx, env, env.Path(oldVersion, ""), kit.Answers(http.StatusOK))
-			},
-			Kubectl: kit.Then(kit.FromManifest("kubectl apply", step, "crd"), kit.Kubectl("kubectl wait --for=condition=Established crd/CRD")),
-			Change:  kit.Lines("+ spec.versions[v1alpha1]  served, storage"),
-		}, {
+		Actions: []lesson.Action{kit.CreateCRD(step, "crd"), {
 			ID: "widgets",
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				return kit.Create(ctx, env, step, "widgets", oldVersion)

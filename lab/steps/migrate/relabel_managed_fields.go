@@ -61,12 +61,7 @@ func relabelManagedFields() lesson.Step {
 				}
 				return lesson.Holds(xs[0].Status >= 500, want, kit.Answer(xs[0]))
 			}},
-			{ID: "labels", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				if left := kit.ManagersAt(e.After, e.Resource.Group+"/"+oldVersion); len(left) > 0 {
-					return lesson.Holds(false, "no entry names "+oldVersion, strings.Join(left, ", "))
-				}
-				return lesson.Holds(len(e.After.Objects) > 0, "no entry names "+oldVersion, "no entry names "+oldVersion)
-			}},
+			{ID: "labels", Kind: lesson.Done, Eval: kit.NoEntryNames(oldVersion)},
 			{ID: "applied-after", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				xs := teamApplies(e)
 				if len(xs) < 2 {

@@ -24,7 +24,7 @@ func rewriteObjects() lesson.Step {
 				return err
 			},
 			Kubectl: kit.ByRewriter(
-				kit.Kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do kubectl patch NEW $w --type=merge -p '{}'; done`),
+				kit.RewriteCommands("NEW"),
 				kit.Then(kit.FromManifest("kubectl apply", step, "svm"), kit.Kubectl("kubectl wait --for=condition=Succeeded --timeout=5m storageversionmigration/CRD",
 					"kubectl wait --for=condition=StorageMigrating=False --timeout=1m crd/CRD"))),
 			Change: kit.ByRewriter(

@@ -6,6 +6,7 @@ import (
 	"embed"
 
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
 
 // The versions of the CRD. What the run says of them is read from the server; these are the names that the steps ask
@@ -47,12 +48,8 @@ func Track() *lesson.Track {
 		Subject:  alpha,
 		Named:    named,
 		Wrong: []lesson.Diagnosis{
-			{ID: "crd-gone", Seen: func(e lesson.Evidence) bool {
-				return e.Before.CRD != nil && (e.After.CRD == nil || e.After.CRD.Terminating)
-			}},
-			{ID: "removed-early", Seen: func(e lesson.Evidence) bool {
-				return e.After.CRD != nil && e.After.Version(oldVersion) == nil && e.StoredAt(oldVersion) > 0
-			}},
+			{ID: "crd-gone", Seen: kit.CRDGone},
+			{ID: "removed-early", Seen: kit.RemovedEarly(oldVersion)},
 			{ID: "flipped-back", Seen: func(e lesson.Evidence) bool {
 				return e.Before.StorageVersion() == newVersion && e.After.StorageVersion() == oldVersion
 			}},

@@ -11,7 +11,6 @@ import (
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/lesson/kit"
-	"github.com/crdlab/crdlab/lab/rewrite"
 )
 
 func trimStoredVersions() lesson.Step {
@@ -50,14 +49,8 @@ func trimStoredVersions() lesson.Step {
 				`kubectl patch crd CRD --subresource=status --type=merge --dry-run=server -p '`+string(listPatch(neverVersion))+`'`),
 			Change: kit.Lines("  two untrue lists, as dry runs"),
 		}, {
-			ID: "trim",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				guard, err := rewrite.ReadGuard(ctx, env.Probe(), env.Resource)
-				if err != nil {
-					return err
-				}
-				return rewrite.Trim(ctx, env.Client, env.Resource, []string{newVersion}, guard)
-			},
+			ID:      "trim",
+			Do:      kit.Trim,
 			Kubectl: kit.TrimCommands,
 			Change:  kit.ByRewriter(kit.Lines("- status.storedVersions  v1alpha1"), kit.Lines("  status.storedVersions, where anything is left to trim")),
 		}},

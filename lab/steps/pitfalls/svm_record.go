@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/lesson/kit"
 	"github.com/crdlab/crdlab/lab/rewrite"
-	"github.com/crdlab/crdlab/lab/verdict"
 )
 
 // SVMRecord is the track of a StorageVersionMigration that trims the record although objects are left: where it has failed,
@@ -56,17 +56,7 @@ const (
 func (t svmRecord) firstMigration() lesson.Step {
 	return lesson.Step{
 		ID: svmFirst,
-		Actions: []lesson.Action{{
-			ID: "crd",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := kit.ApplyCRD(ctx, env, svmFirst, "crd"); err != nil {
-					return err
-				}
-				return kit.Until(ctx, env, env.Path(t.old, ""), kit.Answers(http.StatusOK))
-			},
-			Kubectl: kit.Then(kit.FromManifest("kubectl apply", svmFirst, "crd"), kit.Kubectl("kubectl wait --for=condition=Established crd/CRD")),
-			Change:  kit.Lines("+ spec.versions[v1alpha1]  served, storage"),
-		}, {
+		Actions: []lesson.Action{kit.CreateCRD(svmFirst, "crd"), {
 			ID: "widgets",
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				return kit.Create(ctx, env, svmFirst, "widgets", t.old)
@@ -98,7 +88,7 @@ func (t svmRecord) firstMigration() lesson.Step {
 			{ID: "left", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: t.poisonIsOld},
 			{ID: "record", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
 				if e.After.Lists(t.old) && migrationFailed(e).Result == lesson.Passed {
-					return notShown(e, 1)
+					return notShown(e, begins)
 				}
 				return kit.Record(t.new)(e)
 			}},
@@ -113,7 +103,7 @@ func (t svmRecord) secondMigration() lesson.Step {
 		Actions: []lesson.Action{{
 			ID:      "roll-back",
 			Do:      t.rollBack,
-			Kubectl: kit.Then(kit.FromManifest("kubectl apply", svmSecond, "roll-back"), kit.Kubectl("sleep 1", `for w in $(kubectl get OLD -o jsonpath='{.items[*].metadata.name}'); do kubectl patch OLD $w --type=merge -p '{}'; done`)),
+			Kubectl: kit.Then(kit.FromManifest("kubectl apply", svmSecond, "roll-back"), kit.Kubectl("sleep 1"), kit.RewriteCommands("OLD")),
 			Change:  kit.Lines("~ spec.versions[v1alpha1].storage  true", "~ every widget that is v1beta1: a merge patch {} at v1alpha1"),
 		}, {
 			ID:      "switch",
@@ -154,7 +144,7 @@ func (t svmRecord) secondMigration() lesson.Step {
 					return lesson.Holds(false, "trimmed before the first write", "no second migration was seen")
 				}
 				if !t.trimmedFirst(e) {
-					return notShown(e, tries)
+					return notShown(e, begins)
 				}
 				return lesson.Holds(true, "trimmed before the first write", seen(e.AfterAction("migrate")))
 			}},
@@ -196,7 +186,7 @@ func (t svmRecord) removal() lesson.Step {
 		Checks: []lesson.Check{
 			{ID: "removed", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				if e.Before.Lists(t.old) {
-					return notShown(e, tries)
+					return notShown(e, kit.ChangesCRD)
 				}
 				return lesson.Expected("not in spec.versions", kit.Flags(e, t.old))
 			}},
@@ -246,15 +236,10 @@ func (t svmRecord) wayBack() lesson.Step {
 				if env.Rewrite, err = kit.Rewriter(env).Rewrite(ctx, t.new); err != nil {
 					return err
 				}
-				guard, err := kit.Guard(ctx, env)
-				if err != nil {
-					return err
-				}
-				return rewrite.Trim(ctx, env.Client, env.Resource, []string{t.new}, guard) // of a record that was true
+				return kit.Trim(ctx, env) // of a record that was true
 			},
-			Kubectl: kit.Kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do kubectl patch NEW $w --type=merge -p '{}'; done`,
-				`kubectl patch crd CRD --subresource=status --type=merge -p '{"status":{"storedVersions":["NEWVERSION"]}}'`),
-			Change: kit.Lines("~ every widget: a merge patch {} at v1beta1", "  status.storedVersions, where it names v1alpha1"),
+			Kubectl: kit.Then(kit.RewriteCommands("NEW"), kit.TrimCommands),
+			Change:  kit.Lines("~ every widget: a merge patch {} at v1beta1", "  status.storedVersions, where it names v1alpha1"),
 		}, {
 			ID: "relabel",
 			Do: func(ctx context.Context, env *lesson.Env) (err error) {
@@ -271,11 +256,8 @@ func (t svmRecord) wayBack() lesson.Step {
 			Kubectl: kit.PatchCRD(kit.RemoveOldest),
 			Change:  kit.Lines("- spec.versions[v1alpha1]"),
 		}, {
-			ID: "verdict",
-			Do: func(ctx context.Context, env *lesson.Env) (err error) {
-				env.Verdict, err = verdict.Of(ctx, verdict.Query{Client: env.Client, Storage: env.Storage, Resource: env.Resource, Drop: []string{t.old}})
-				return err
-			},
+			ID:      "verdict",
+			Do:      kit.Judge,
 			Kubectl: kit.Kubectl("kubectl get NEW"),
 			Change:  kit.Lines("  the verdict"),
 		}},
@@ -304,12 +286,7 @@ func (t svmRecord) wayBack() lesson.Step {
 				}
 				return lesson.Holds(len(e.After.Objects) > 0, "200 for every object", "200 for every object")
 			}},
-			{ID: "complete", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				if e.Verdict == nil {
-					return lesson.Holds(false, string(verdict.Complete), "nobody looked")
-				}
-				return lesson.Expected(verdict.Complete, e.Verdict.Verdict)
-			}},
+			{ID: "complete", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.Complete},
 		},
 	}
 }
@@ -318,11 +295,7 @@ func (t svmRecord) wayBack() lesson.Step {
 
 // switchStorage makes the new version the storage version, and waits until it is in effect.
 func (t svmRecord) switchStorage(ctx context.Context, env *lesson.Env) error {
-	if err := kit.ApplyCRD(ctx, env, svmFirst, "switch"); err != nil {
-		return err
-	}
-	_, err := kit.Rewriter(env).WaitInEffect(ctx, t.new, nil)
-	return err
+	return kit.SwitchStorage(svmFirst, "switch").Do(ctx, env)
 }
 
 // rollBack makes the old version the storage version again, and every object is stored at it.
@@ -376,7 +349,7 @@ func (t svmRecord) ask() lesson.Action {
 	return lesson.Action{
 		ID:      "ask",
 		Do:      func(ctx context.Context, env *lesson.Env) error { return kit.AskCRD(ctx, env, svmRemoval, "crd") },
-		Kubectl: kit.Kubectl(`kubectl patch crd CRD --dry-run=server --type=json -p '[{"op":"test","path":"/spec/versions/0/name","value":"OLDVERSION"},{"op":"remove","path":"/spec/versions/0"}]'`),
+		Kubectl: kit.AskRemoval,
 		Change:  kit.Lines("  the removal of v1alpha1, as a dry run"),
 		Expect:  lesson.Expect{Any: true}, // a release whose record is true refuses it
 	}
@@ -384,9 +357,20 @@ func (t svmRecord) ask() lesson.Action {
 
 // ── evidence ──
 
-// notShown is for what a defect of the server, or chance, did not show.
-func notShown(e lesson.Evidence, times int) lesson.Outcome {
-	return lesson.Outcome{Result: lesson.Skipped, Reason: fmt.Sprintf("Kubernetes %s did not show it; tried: %d", e.ServerVersion, times)}
+// notShown is for what a defect of the server, or chance, did not show, and how often that was tried in the step.
+func notShown(e lesson.Evidence, tries func(lesson.Evidence, evidence.Exchange) bool) lesson.Outcome {
+	tried := 0
+	for _, x := range e.Exchanges {
+		if tries(e, x) {
+			tried++
+		}
+	}
+	return lesson.Outcome{Result: lesson.Skipped, Reason: fmt.Sprintf("Kubernetes %s did not show it; tried: %d", e.ServerVersion, tried)}
+}
+
+// begins says whether an exchange began a migration.
+func begins(_ lesson.Evidence, x evidence.Exchange) bool {
+	return x.Method == http.MethodPost && strings.Contains(x.Path, "/storageversionmigrations") && !x.Refused()
 }
 
 func seen(o *evidence.Observation) string {
@@ -408,15 +392,11 @@ func (t svmRecord) poisonIsOld(e lesson.Evidence) lesson.Outcome {
 
 // removable checks that the server would let the old version go, while objects are stored at it.
 func (t svmRecord) removable(e lesson.Evidence) lesson.Outcome {
-	const want = "accepted, as a dry run"
-	x := e.Find(func(x evidence.Exchange) bool { return kit.ChangesCRD(e, x) && x.DryRun() })
-	switch {
-	case x == nil:
-		return lesson.Holds(false, want, "nobody asked")
-	case x.Refused() && lesson.HasCause(*x, "status.storedVersions[0]"): // the record is true
-		return notShown(e, 1)
+	x := kit.AskedCRD(e)
+	if x != nil && x.Refused() && lesson.HasCause(*x, "status.storedVersions[0]") { // the record is true
+		return notShown(e, kit.ChangesCRD)
 	}
-	return lesson.Holds(!x.Refused(), want, kit.Answer(*x))
+	return kit.WouldAccept(e)
 }
 
 // trimmedFirst says whether the record did not name the old version any more while every object was stored at it.
@@ -429,7 +409,7 @@ func (t svmRecord) trimmedFirst(e lesson.Evidence) bool {
 func (t svmRecord) ifRemoved(check func(lesson.Evidence) lesson.Outcome) func(lesson.Evidence) lesson.Outcome {
 	return func(e lesson.Evidence) lesson.Outcome {
 		if e.Before.Lists(t.old) {
-			return notShown(e, tries)
+			return notShown(e, kit.ChangesCRD)
 		}
 		return check(e)
 	}

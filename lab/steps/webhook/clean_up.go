@@ -7,7 +7,6 @@ import (
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/lesson/kit"
-	"github.com/crdlab/crdlab/lab/rewrite"
 )
 
 // withoutWebhook asks for strategy None. The webhook has to go in the same patch: each without the other is refused.
@@ -19,14 +18,8 @@ func cleanUp() lesson.Step {
 		ID:   step,
 		Show: charlie,
 		Actions: []lesson.Action{{
-			ID: "trim",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				guard, err := kit.Guard(ctx, env)
-				if err != nil {
-					return err
-				}
-				return rewrite.Trim(ctx, env.Client, env.Resource, []string{newVersion}, guard)
-			},
+			ID:      "trim",
+			Do:      kit.Trim,
 			Kubectl: kit.TrimCommands,
 			Change:  kit.Lines("- status.storedVersions  v1alpha1"),
 		}, {

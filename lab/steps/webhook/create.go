@@ -2,9 +2,7 @@ package webhook
 
 import (
 	"context"
-	"net/http"
 
-	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
@@ -13,17 +11,7 @@ func create() lesson.Step {
 	const step = "create"
 	return lesson.Step{
 		ID: step,
-		Actions: []lesson.Action{{
-			ID: "crd",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := kit.ApplyCRD(ctx, env, step, "crd"); err != nil {
-					return err
-				}
-				return kit.Until(ctx, env, env.Path(oldVersion, ""), kit.Answers(http.StatusOK))
-			},
-			Kubectl: kit.Then(kit.FromManifest("kubectl apply", step, "crd"), kit.Kubectl("kubectl wait --for=condition=Established crd/CRD")),
-			Change:  kit.Lines("+ spec.versions[v1alpha1]  served, storage", "+ spec.label in its schema"),
-		}, {
+		Actions: []lesson.Action{kit.CreateCRD(step, "crd"), {
 			ID: "widgets",
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				return kit.Create(ctx, env, step, "widgets", oldVersion)
@@ -46,7 +34,7 @@ func create() lesson.Step {
 		Predict: &lesson.Prediction{
 			Options: []string{"refused", "warned", "accepted"},
 			Answer: func(e lesson.Evidence) (string, error) {
-				x := askedForNone(e)
+				x := kit.AskedCRD(e)
 				return kit.Choose([]string{"refused", "warned", "accepted"}, x != nil && x.Refused(), x != nil && len(x.Warnings) > 0, x != nil)
 			},
 		},
@@ -60,7 +48,7 @@ func create() lesson.Step {
 			}},
 			{ID: "none", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				const want = "accepted, without a warning"
-				x := askedForNone(e)
+				x := kit.AskedCRD(e)
 				if x == nil {
 					return kit.Holds(false, want, "nobody asked")
 				}
@@ -75,9 +63,4 @@ func create() lesson.Step {
 			{ID: "too-early", Seen: func(e lesson.Evidence) bool { return e.After.Version(newVersion) != nil }},
 		},
 	}
-}
-
-// askedForNone is that dry run.
-func askedForNone(e lesson.Evidence) *evidence.Exchange {
-	return e.Find(func(x evidence.Exchange) bool { return kit.ChangesCRD(e, x) && x.DryRun() })
 }

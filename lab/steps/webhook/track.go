@@ -7,6 +7,7 @@ import (
 
 	"github.com/crdlab/crdlab/lab/conversion"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
 
 // The versions of the CRD, and what each calls the one field whose name changes. What the run says of them is read from the
@@ -58,12 +59,8 @@ func Track() *lesson.Track {
 		Named:    named,
 		Mappings: mappings,
 		Wrong: []lesson.Diagnosis{
-			{ID: "crd-gone", Seen: func(e lesson.Evidence) bool {
-				return e.Before.CRD != nil && (e.After.CRD == nil || e.After.CRD.Terminating)
-			}},
-			{ID: "removed-early", Seen: func(e lesson.Evidence) bool {
-				return e.After.CRD != nil && e.After.Version(oldVersion) == nil && e.StoredAt(oldVersion) > 0
-			}},
+			{ID: "crd-gone", Seen: kit.CRDGone},
+			{ID: "removed-early", Seen: kit.RemovedEarly(oldVersion)},
 			{ID: "none-early", Seen: func(e lesson.Evidence) bool {
 				return e.Before.CRD != nil && e.Before.CRD.Strategy == "Webhook" && e.After.CRD != nil && e.After.CRD.Strategy == "None" &&
 					e.After.Version(oldVersion) != nil
