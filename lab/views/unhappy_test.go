@@ -5,12 +5,17 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
 
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/cluster/faulty"
@@ -31,24 +36,22 @@ func TestWhileACallHangsTheProgramSaysSoAndEveryWayOutIsOpen(t *testing.T) {
 				t.Fatal(err)
 			}
 			net.Break(faulty.Held(http.MethodPatch, nil))
-			input, keys := io.Pipe()
-			defer input.Close()
-			drawn := &drawing{}
+			drawn := newScreen(t, 80, 24)
 			ended := make(chan error, 1)
 			go func() {
 				l := fixtureLab()
 				l.Start = func(context.Context) error { return nil }
 				l.Open = func(context.Context, string) (Session, error) { return s, nil }
-				ended <- Run(t.Context(), l, Options{Track: "migrate", Input: input, Output: drawn, Environ: []string{"TERM=xterm-256color"},
+				ended <- Run(t.Context(), l, Options{Track: "migrate", Input: drawn.tty, Output: drawn.tty, Environ: []string{"TERM=xterm-256color"},
 					Profile: colorprofile.TrueColor, Width: 80, Height: 24})
 			}()
 			drawn.until(t, "enter apply")
-			io.WriteString(keys, "\r")
+			drawn.press(t, "\r")
 			drawn.until(t, "waiting", "PATCH")
-			io.WriteString(keys, "?") // it answers to keys all the while
+			drawn.press(t, "?") // it answers to keys all the while
 			drawn.until(t, "Keys and signs")
-			io.WriteString(keys, "?")
-			io.WriteString(keys, c.key)
+			drawn.press(t, "?")
+			drawn.press(t, c.key)
 			if err := <-ended; !errors.Is(err, c.want) {
 				t.Errorf("%v, not %v", err, c.want)
 			}
@@ -56,41 +59,68 @@ func TestWhileACallHangsTheProgramSaysSoAndEveryWayOutIsOpen(t *testing.T) {
 	}
 }
 
-// drawing is all that a program has written to its terminal.
-type drawing struct {
-	mu   sync.Mutex
-	text strings.Builder
+// screenOf is a terminal of a program, and what stands on it.
+type screenOf struct {
+	tty   *os.File // the program's end
+	pty   *os.File
+	mu    sync.Mutex
+	emu   *vt.Emulator
+	drawn chan struct{} // closed at the next output
 }
 
-// Write keeps it, without what moves and colours.
-func (d *drawing) Write(p []byte) (int, error) {
+func newScreen(t *testing.T, w, h int) *screenOf {
+	t.Helper()
+	d := &screenOf{emu: vt.NewEmulator(w, h), drawn: make(chan struct{})}
+	var err error
+	if d.pty, d.tty, err = pty.Open(); err != nil {
+		t.Fatal(err)
+	}
+	if err := pty.Setsize(d.pty, &pty.Winsize{Rows: uint16(h), Cols: uint16(w)}); err != nil {
+		t.Fatal(err)
+	}
+	var both sync.WaitGroup // what is drawn, and what the terminal answers; they end with it
+	both.Go(func() { _, _ = io.Copy(d, d.pty) })
+	both.Go(func() { _, _ = io.Copy(d.pty, d.emu) })
+	t.Cleanup(func() {
+		d.tty.Close()
+		d.pty.Close()
+		d.emu.Close()
+		both.Wait()
+	})
+	return d
+}
+
+func (d *screenOf) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.text.Write(p)
+	close(d.drawn)
+	d.drawn = make(chan struct{})
+	return d.emu.Write(p)
 }
 
-func (d *drawing) until(t *testing.T, texts ...string) {
+func (d *screenOf) press(t *testing.T, key string) {
+	t.Helper()
+	if _, err := d.pty.WriteString(key); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits until all texts stand there at once.
+func (d *screenOf) until(t *testing.T, texts ...string) {
 	t.Helper()
 	end := time.After(time.Minute)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		d.mu.Lock()
-		all := escapes.ReplaceAllString(d.text.String(), "")
+		screen, drawn := ansi.Strip(d.emu.Render()), d.drawn
 		d.mu.Unlock()
-		missing := ""
-		for _, text := range texts {
-			if !strings.Contains(all, text) {
-				missing = text
-			}
-		}
-		if missing == "" {
+		missing := slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return strings.Contains(screen, text) })
+		if len(missing) == 0 {
 			return
 		}
 		select {
-		case <-tick.C:
+		case <-drawn:
 		case <-end:
-			t.Fatalf("never drawn: %q", missing)
+			t.Fatalf("never drawn: %q\n%s", missing, screen)
 		}
 	}
 }
