@@ -195,7 +195,8 @@ func (x *terminal) resize(w, h int) {
 	}
 }
 
-// leave waits for the end, which is to come with an exit code, and looks that nothing was left and nothing said.
+// leave waits for the end, which is to come with an exit code, and looks that nothing was left but the learner's progress,
+// and nothing said.
 func (x *terminal) leave(code int) {
 	x.t.Helper()
 	done := make(chan error, 1)
@@ -212,8 +213,10 @@ func (x *terminal) leave(code int) {
 	if err != nil || len(said) > 0 {
 		x.t.Errorf("on standard error: %q, %v", said, err)
 	}
-	for _, left := range []string{filepath.Join(x.temp, "*"), filepath.Join(x.state, "crdlab", "*")} {
-		if found, _ := filepath.Glob(left); len(found) > 0 {
+	for _, folder := range []string{x.temp, filepath.Join(x.state, "crdlab")} {
+		found, _ := filepath.Glob(filepath.Join(folder, "*"))
+		kept := func(path string) bool { return filepath.Base(path) == "progress" }
+		if found = slices.DeleteFunc(found, kept); len(found) > 0 {
 			x.t.Errorf("left behind: %v", found)
 		}
 	}
