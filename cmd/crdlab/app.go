@@ -76,7 +76,7 @@ func (a *app) root() *cobra.Command {
 			help(of, args)
 		}
 	})
-	c.AddCommand(a.run(), a.tracks(), a.manifests(), a.serve(), a.check(), a.reset(), a.clusters(), a.version(), a.completion())
+	c.AddCommand(a.run(), a.tracks(), a.manifests(), a.serve(), a.check(), a.report(), a.reset(), a.clusters(), a.version(), a.completion())
 	for _, sub := range c.Commands() {
 		sub.Example = "  " + sub.Example // as help shows it
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -442,6 +443,60 @@ func TestAWrongPredictionIsCorrectedByWhatTheServerDid(t *testing.T) {
 	}
 	x.press("q")
 	x.leave(0)
+}
+
+// TestALessonGoesOnWhereItWasLeft does two steps, the first with a wrong prediction, quits, and comes back.
+func TestALessonGoesOnWhereItWasLeft(t *testing.T) {
+	for _, size := range [][2]int{{160, 45}, {80, 24}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			t.Parallel()
+			state := t.TempDir()
+			x := openIn(t, state, "crdlab", size[0], size[1])
+			x.begin()
+			for i, said := range []string{"1", "3"} {
+				x.offers("enter apply")
+				x.see(playedSteps[i].title)
+				x.press(said + enter)
+				x.offers("enter go on")
+				if i == 0 {
+					x.press(enter)
+				}
+			}
+			x.press("q")
+			x.leave(0)
+
+			x = openIn(t, state, "crdlab", size[0], size[1])
+			x.see("● live", "▸ migrate", "step 3 of 11")
+			x.offers("enter go on at step 3")
+			x.press(enter)
+			x.offers("enter apply")
+			x.see("Deprecate v1alpha1", "3 of 11")
+			x.press("\x1b[D") // what was said in the steps before stands there again
+			x.see("looking back: step 2 as it was")
+			x.find("so it is")
+			x.press("\x1b[D")
+			x.see("looking back: step 1 as it was")
+			x.find("ou said 1")
+			x.press("q")
+			x.leave(0)
+
+			report := exec.Command("crdlab", "report")
+			report.Env = append(os.Environ(), "XDG_STATE_HOME="+state)
+			out, err := report.Output()
+			if err != nil || !regexp.MustCompile(`(?m)^you +migrate +2 of 11 +1 of 2 +\d+ s +3 Deprecate v1alpha1$`).Match(out) {
+				t.Errorf("%v:\n%s", err, out)
+			}
+
+			x = openIn(t, state, "crdlab", size[0], size[1])
+			x.see("● live")
+			x.offers("enter go on at step 3")
+			x.press("n")
+			x.offers("enter apply")
+			x.see("1 of 11", playedSteps[0].title)
+			x.press("q")
+			x.leave(0)
+		})
+	}
 }
 
 func TestAStepByHandCompletesByItself(t *testing.T) {
