@@ -290,6 +290,10 @@ func (m *program) startNarrow(groups []trackGroup, w, h int) []string {
 	var about []string
 	if room := h - len(lines); room >= 9+len(below) {
 		about = append(m.aboutBox(groups, lw, min(room-len(below)-1, 22)), "")
+	} else if tracks := flattened(groups); len(tracks) > 0 {
+		if left := tracks[m.start.chosen].leftSaid(); left != "" {
+			below = slices.Concat(p.flow(p.clearly(), left, lw, "", ""), []string{""}, below)
+		}
 	}
 	room := h - len(about)
 	if len(lines)+len(below) <= room {
