@@ -132,7 +132,8 @@ var (
 )
 
 // legend says what the columns count.
-const legend = "right: of the predictions at the first try. time: for which the steps waited for the learner."
+var legend = "right: of the predictions at the first try. time: for which the steps waited for the learner, " +
+	spent(progress.Longest.Milliseconds()) + " at most at a stretch."
 
 func (r *Report) learners() [][]string {
 	return each(r.Results, func(l LearnerResult) []string {
