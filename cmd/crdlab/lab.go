@@ -68,7 +68,7 @@ func (a *app) lab(ctx context.Context) (err error) {
 	}
 	if err := keep.damaged(); err != nil {
 		a.tellKept(err)
-		l.Notice = "Where you left is not known in all tracks; you are told why when you quit."
+		l.Notice = "Where you left is not known everywhere; when you quit, see why."
 	}
 	for _, t := range steps.Tracks() {
 		info := trackInfo(t)

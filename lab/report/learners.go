@@ -75,6 +75,9 @@ func NewReport(found []progress.Found, own bool) *Report {
 	return r
 }
 
+// maxWho is how much of a file's path is shown in a table, in columns, behind the sign that it was cut.
+const maxWho = 24
+
 func newLearnerResult(f progress.Found, own bool) LearnerResult {
 	out := LearnerResult{Progress: *f.Progress, File: f.Path, StepsDone: f.Done(), SpentMS: f.Spent().Milliseconds(), who: f.Learner}
 	out.Predictions.Right, out.Predictions.Given = f.Predicted()
@@ -83,6 +86,7 @@ func newLearnerResult(f progress.Found, own bool) LearnerResult {
 		out.who = "you"
 	case out.who == "":
 		out.who = strings.TrimSuffix(f.Path, ".json")
+		out.who = ansi.TruncateLeft(out.who, ansi.StringWidth(out.who)-maxWho, "…") // its end tells it from others
 	}
 	return out
 }

@@ -99,3 +99,14 @@ func TestMedian(t *testing.T) {
 		}
 	}
 }
+
+func TestAFileIsKnownByItsEnd(t *testing.T) {
+	long := learner("", "migrate", "", time.Minute)
+	long.Path = "/home/teacher/classes/spring/room-7/pc-12/migrate.json"
+	for path, want := range map[string]string{long.Path: "…ing/room-7/pc-12/migrate", "pc-12/migrate.json": "pc-12/migrate"} {
+		long.Path = path
+		if who := NewReport([]progress.Found{long}, false).Results[0].who; who != want {
+			t.Errorf("%s is %q, not %q", path, who, want)
+		}
+	}
+}

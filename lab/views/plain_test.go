@@ -79,7 +79,7 @@ func TestPlainAsksWhetherToGoOnWhereATrackWasLeft(t *testing.T) {
 		if s.asked[0] != want || strings.Contains(out.String(), "Rebuilding the steps before it.") != (want == "go on") {
 			t.Errorf("%q: the lab was asked for %q:\n%s", input, s.asked[0], out.String())
 		}
-		for _, said := range []string{"You left at step 2 of 2, Two. At the first try, 1 of your 1 prediction was", "Press enter to go on there, or n and enter to begin anew."} {
+		for _, said := range []string{"You left at step 2 of 2, Two. Of your predictions at the first try, 1 of 1 came", "Press enter to go on there, or n and enter to begin anew."} {
 			if !strings.Contains(out.String(), said) {
 				t.Errorf("%q: it does not say %q:\n%s", input, said, out.String())
 			}

@@ -261,8 +261,7 @@ func (t TrackInfo) leftSaid() string {
 		return ""
 	}
 	if t.Left.Given > 0 {
-		said += fmt.Sprintf(" At the first try, %d of your %d %s %s right.", t.Left.Right, t.Left.Given,
-			plural(t.Left.Given, "prediction", "predictions"), plural(t.Left.Right, "was", "were"))
+		said += fmt.Sprintf(" Of your predictions at the first try, %d of %d came true.", t.Left.Right, t.Left.Given)
 	}
 	return said
 }
