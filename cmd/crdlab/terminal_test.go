@@ -223,6 +223,22 @@ func (x *terminal) leave(code int) {
 	}
 }
 
+// reports looks for lines in what crdlab report says of the learner.
+func (x *terminal) reports(lines ...string) {
+	x.t.Helper()
+	report := exec.Command("crdlab", "report")
+	report.Env = append(os.Environ(), "XDG_STATE_HOME="+x.state)
+	out, err := report.Output()
+	if err != nil {
+		x.t.Fatalf("crdlab report: %v", err)
+	}
+	for _, l := range lines {
+		if !regexp.MustCompile("(?m)" + l).Match(out) {
+			x.t.Errorf("crdlab report does not say %s:\n%s", l, out)
+		}
+	}
+}
+
 const enter = "\r"
 
 // The steps, and what is to be seen on the screen once each is applied.
@@ -480,12 +496,7 @@ func TestALessonGoesOnWhereItWasLeft(t *testing.T) {
 			x.press("q")
 			x.leave(0)
 
-			report := exec.Command("crdlab", "report")
-			report.Env = append(os.Environ(), "XDG_STATE_HOME="+state)
-			out, err := report.Output()
-			if err != nil || !regexp.MustCompile(`(?m)^you +migrate +2 of 11 +1 of 2 +\d+ s +3 Deprecate v1alpha1$`).Match(out) {
-				t.Errorf("%v:\n%s", err, out)
-			}
+			x.reports(`^you +migrate +2 of 11 +1 of 2 +\d+ s +3 Deprecate v1alpha1$`)
 
 			x = openIn(t, state, "crdlab", size[0], size[1])
 			x.see("● live")
@@ -521,6 +532,7 @@ func TestAStepByHandCompletesByItself(t *testing.T) {
 	x.find("alpha has one resourceVersion")
 	x.press("q")
 	x.leave(0)
+	x.reports(`^ 1  ✓  Create v1alpha1 +none +1 `, `^ 2  ✓  Add v1beta1 +none +1 .* by hand$`, `^ 3  ○  Deprecate v1alpha1$`)
 }
 
 // applyManifest does by server-side apply what `crdlab manifests migrate STEP | kubectl apply -f -` does.
