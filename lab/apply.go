@@ -39,6 +39,7 @@ func (s *Session) Apply(ctx context.Context) error {
 	}
 	env, observer := s.env(), s.observer
 	step.Phase, step.ByHand, step.Err, step.Hints, step.Attempt = Running, false, nil, nil, s.log.Seq()
+	step.Rebuilt = s.state.Rebuilding != ""
 	step.Conversions = nil
 	step.Observations = []*evidence.Observation{at(step.Before, "before")}
 	s.state.Steps[i] = &step

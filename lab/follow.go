@@ -83,17 +83,12 @@ func (s *Session) look(observer *evidence.Observer) bool {
 	s.state.Undone = s.undone(live)
 	s.publish()
 	now := s.state.Steps[s.state.Current]
-	return open(now) && !sameCluster(now.Before, live) || s.byOthers(now)
-}
-
-// open says whether a step still waits to be done: nobody has done it, or it failed.
-func open(step *Step) bool {
-	return step.Phase == Ready || step.Phase == Applied && step.Result == lesson.Failed
+	return now.Open() && !sameCluster(now.Before, live) || s.byOthers(now)
 }
 
 // byOthers says whether somebody else has sent requests since it became the learner's turn.
 func (s *Session) byOthers(step *Step) bool {
-	return open(step) && slices.ContainsFunc(s.exchanges(), func(x evidence.Exchange) bool { return x.Actor == evidence.ByHand })
+	return step.Open() && slices.ContainsFunc(s.exchanges(), func(x evidence.Exchange) bool { return x.Actor == evidence.ByHand })
 }
 
 // newest are the last exchanges that a reader is to see.
@@ -125,7 +120,7 @@ func (s *Session) byHand(ctx context.Context, observer *evidence.Observer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.state.Steps[s.state.Current]
-	if !open(now) || len(now.Lesson.Checks) == 0 {
+	if !now.Open() || len(now.Lesson.Checks) == 0 {
 		return
 	}
 	step := s.handled(now)
@@ -133,7 +128,7 @@ func (s *Session) byHand(ctx context.Context, observer *evidence.Observer) {
 	e := s.evidence(step, live)
 	switch {
 	case s.holds(step, e, lesson.Done):
-		step.ByHand, step.Err = true, nil
+		step.ByHand, step.Rebuilt, step.Err = true, s.state.Rebuilding != "", nil
 		step.Observations = []*evidence.Observation{at(step.Before, "before")}
 		s.conclude(step, live, time.Since(step.Before.At))
 	case step.Phase == Applied: // it failed: what is seen now may be for another reason
@@ -160,7 +155,7 @@ func (s *Session) handled(now *Step) *Step {
 func (s *Session) judgedByHand(ctx context.Context, live *evidence.Observation) *verdict.Verdict {
 	s.mu.Lock()
 	now := s.state.Steps[s.state.Current]
-	asks := open(now) && now.Lesson.Judge != nil
+	asks := now.Open() && now.Lesson.Judge != nil
 	if asks {
 		step := s.handled(now)
 		step.Verdict = &verdict.Verdict{Verdict: verdict.Complete} // as if

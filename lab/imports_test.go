@@ -13,7 +13,7 @@ import (
 
 // order is the order of the packages: each may import only what stands before it.
 var order = []string{"manifests", "lab/storage", "lab/cluster", "lab/evidence", "lab/conversion", "lab/rewrite", "lab/verdict",
-	"lab/lesson", "lab/steps/", "lab/steps", "lab", "lab/labtest", "lab/report", "lab/views", "cmd"}
+	"lab/lesson", "lab/steps/", "lab/steps", "lab", "lab/labtest", "lab/progress", "lab/report", "lab/views", "cmd"}
 
 const module = "github.com/crdlab/crdlab/"
 

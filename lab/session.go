@@ -361,25 +361,54 @@ func (s *Session) Next() bool {
 	return true
 }
 
-// GoTo resets the cluster and applies all steps before the one given, so that it is the learner's turn there.
+// GoTo resets the cluster and applies all steps before the one given, so that it is the learner's turn there. What the
+// learner predicted in them is shown again.
 func (s *Session) GoTo(ctx context.Context, id string) error {
-	target := s.opts.Track.Step(id)
-	if target < 0 {
-		return fmt.Errorf("the track %s has no step %q", s.opts.Track.ID, id)
+	if s.opts.Track.Step(id) < 0 {
+		return s.noStep(id)
+	}
+	given := map[string]string{}
+	for _, step := range s.State().Steps {
+		given[step.ID] = step.Given
 	}
 	if err := s.Reset(ctx); err != nil {
 		return err
 	}
-	for range target {
+	return s.Rebuild(ctx, id, given)
+}
+
+// Rebuild applies, in a session that is at its first step, all steps before the one given. Of each it shows what the learner
+// once predicted: the ids of options, by those of the steps.
+func (s *Session) Rebuild(ctx context.Context, id string, given map[string]string) error {
+	target := s.opts.Track.Step(id)
+	if target < 0 {
+		return s.noStep(id)
+	}
+	s.rebuilding(id)
+	defer s.rebuilding("")
+	for _, step := range s.opts.Track.Steps[:target] {
+		if predicted := given[step.ID]; predicted != "" {
+			_ = s.Predict(predicted) // another release may have offered it; then there is nothing to show
+		}
 		if err := s.Apply(ctx); err != nil {
 			return err
 		}
 		if !s.Next() {
-			now := s.State()
-			return fmt.Errorf("the step %s, on the way to %s, did not pass", now.Steps[now.Current].ID, id)
+			return fmt.Errorf("the step %s, on the way to %s, did not pass", step.ID, id)
 		}
 	}
 	return nil
+}
+
+func (s *Session) noStep(id string) error {
+	return fmt.Errorf("the track %s has no step %q", s.opts.Track.ID, id)
+}
+
+func (s *Session) rebuilding(upTo string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Rebuilding = upTo
+	s.publish()
 }
 
 // Reset removes what the lab made, and begins again at the first step.

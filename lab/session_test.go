@@ -162,6 +162,9 @@ func TestGoingToAStepIsResetAndReplay(t *testing.T) {
 	if err := b.GoTo(t.Context(), "nowhere"); err == nil {
 		t.Error("went to a step that there is not")
 	}
+	if err := b.Predict("pruned"); err != nil {
+		t.Fatal(err)
+	}
 	b.to("rewrite")
 	if err := b.GoTo(t.Context(), "switch-storage"); err != nil {
 		t.Fatal(err)
@@ -170,6 +173,9 @@ func TestGoingToAStepIsResetAndReplay(t *testing.T) {
 	now := s.Steps[s.Current]
 	if now.ID != "switch-storage" || now.Phase != lab.Ready || s.Steps[s.Current+1].Phase != lab.Coming {
 		t.Errorf("at %s, phase %d", now.ID, now.Phase)
+	}
+	if first := s.Steps[0]; !first.Rebuilt || !first.Right() || now.Rebuilt || s.Rebuilding != "" {
+		t.Errorf("the first step was rebuilt: %v, with the prediction %q; rebuilding up to %q", first.Rebuilt, first.Given, s.Rebuilding)
 	}
 	if got := s.Live.Stored.ByVersion; !reflect.DeepEqual(got, map[string]int{"v1alpha1": 5}) {
 		t.Errorf("stored: %v", got)

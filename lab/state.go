@@ -38,6 +38,7 @@ type State struct {
 	Fault       conversion.Fault  // what is wrong with it; the zero Fault where all is well
 	Benching    bool              // a bench of faults is running, and switches them
 	Doing       string            // what the session is busy with, for people; empty where it waits for the learner
+	Rebuilding  string            // the id of the step up to which the lab applies the steps by itself; empty where it does not
 	Progress    *rewrite.Progress // of the rewrite that is going on
 	Paused      bool              // it is held up
 	Undone      []string          // ids of earlier steps whose effect somebody has undone
@@ -68,6 +69,8 @@ type Step struct {
 	Result lesson.Result // passed, failed or skipped, once it is applied
 	ByHand bool          // somebody else than the lab did it
 	Err    error         // an action failed in a way that the lesson does not want
+	// Rebuilt: the lab applied it by itself, on the way to a later step.
+	Rebuilt bool
 
 	Briefing    string // Markdown, like all prose
 	Question    string
@@ -116,6 +119,11 @@ type Check struct {
 
 // Right says that the learner's prediction came true.
 func (s *Step) Right() bool { return s.Given != "" && s.Given == s.Answer }
+
+// Open says whether a step still waits to be done: nobody has done it, or it failed.
+func (s *Step) Open() bool {
+	return s.Phase == Ready || s.Phase == Applied && s.Result == lesson.Failed
+}
 
 // Calls are the reviews of the actions that count them.
 func (s *Step) Calls() map[string]int {

@@ -52,7 +52,8 @@ func (a *app) root() *cobra.Command {
 		Long: "crdlab walks you through a CRD version migration on a live API server of its\n" +
 			"own. At each step it shows the same object at both versions, its bytes in etcd,\n" +
 			"and status.storedVersions.\n\n" +
-			"Without a command it opens the lab in the terminal.",
+			"Without a command it opens the lab in the terminal, and offers to go on where you\n" +
+			"left; crdlab report shows how far you have come.",
 		Args:          a.noCommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -76,7 +77,7 @@ func (a *app) root() *cobra.Command {
 			help(of, args)
 		}
 	})
-	c.AddCommand(a.run(), a.tracks(), a.manifests(), a.serve(), a.check(), a.reset(), a.clusters(), a.version(), a.completion())
+	c.AddCommand(a.run(), a.tracks(), a.manifests(), a.serve(), a.check(), a.report(), a.reset(), a.clusters(), a.version(), a.completion())
 	for _, sub := range c.Commands() {
 		sub.Example = "  " + sub.Example // as help shows it
 	}

@@ -31,23 +31,49 @@ func (a *app) lab(ctx context.Context) (err error) {
 		cancel()
 		err = errors.Join(err, closing(ctx, server.close))
 	}()
+	keep := a.keeper(ctx)
+	defer func() { a.tellKept(keep.failed()) }()
+	open := func(ctx context.Context, id string) (*lab.Session, error) {
+		track, err := findTrack(id)
+		if err != nil {
+			return nil, err
+		}
+		return lab.Open(ctx, lab.Options{Track: track, Cluster: server.running(), Widgets: a.widgets, Learner: a.place.learner,
+			Outlives: a.place.outlives(), RewriteWith: lesson.RewriteWith(a.rewrite)})
+	}
 	l := &views.Lab{
 		ClusterName: a.place.name(),
 		Start:       server.start,
 		Phases:      server.phases,
 		Open: func(ctx context.Context, id string) (views.Session, error) {
-			track, err := findTrack(id)
+			s, err := open(ctx, id)
 			if err != nil {
 				return nil, err
 			}
-			return lab.Open(ctx, lab.Options{Track: track, Cluster: server.running(), Widgets: a.widgets, Learner: a.place.learner,
-				Outlives: a.place.outlives(), RewriteWith: lesson.RewriteWith(a.rewrite)})
+			return keep.session(s), nil
 		},
+		GoOn: func(ctx context.Context, id string) (views.Session, error) {
+			s, err := open(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			if err := keep.rebuild(ctx, s); err != nil {
+				return nil, errors.Join(err, closing(ctx, s.Close))
+			}
+			return keep.session(s), nil
+		},
+		Chosen:      keep.chosen(),
 		Unavailable: func(ctx context.Context) (map[string]string, error) { return unavailable(ctx, server.running()) },
 		Report:      writeReport,
 	}
+	if err := keep.damaged(); err != nil {
+		a.tellKept(err)
+		l.Notice = "Where you left is not known everywhere; when you quit, see why."
+	}
 	for _, t := range steps.Tracks() {
-		l.Tracks = append(l.Tracks, trackInfo(t))
+		info := trackInfo(t)
+		info.Left = keep.left(t)
+		l.Tracks = append(l.Tracks, info)
 	}
 	if plain {
 		err = views.Plain(ctx, l, l.Tracks[0].ID, a.in, a.out)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -195,7 +196,8 @@ func (x *terminal) resize(w, h int) {
 	}
 }
 
-// leave waits for the end, which is to come with an exit code, and looks that nothing was left and nothing said.
+// leave waits for the end, which is to come with an exit code, and looks that nothing was left but the learner's progress,
+// and nothing said.
 func (x *terminal) leave(code int) {
 	x.t.Helper()
 	done := make(chan error, 1)
@@ -212,9 +214,27 @@ func (x *terminal) leave(code int) {
 	if err != nil || len(said) > 0 {
 		x.t.Errorf("on standard error: %q, %v", said, err)
 	}
-	for _, left := range []string{filepath.Join(x.temp, "*"), filepath.Join(x.state, "crdlab", "*")} {
-		if found, _ := filepath.Glob(left); len(found) > 0 {
+	for _, folder := range []string{x.temp, filepath.Join(x.state, "crdlab")} {
+		found, _ := filepath.Glob(filepath.Join(folder, "*"))
+		kept := func(path string) bool { return filepath.Base(path) == "progress" }
+		if found = slices.DeleteFunc(found, kept); len(found) > 0 {
 			x.t.Errorf("left behind: %v", found)
+		}
+	}
+}
+
+// reports looks for lines in what crdlab report says of the learner.
+func (x *terminal) reports(lines ...string) {
+	x.t.Helper()
+	report := exec.Command("crdlab", "report")
+	report.Env = append(os.Environ(), "XDG_STATE_HOME="+x.state)
+	out, err := report.Output()
+	if err != nil {
+		x.t.Fatalf("crdlab report: %v", err)
+	}
+	for _, l := range lines {
+		if !regexp.MustCompile("(?m)" + l).Match(out) {
+			x.t.Errorf("crdlab report does not say %s:\n%s", l, out)
 		}
 	}
 }
@@ -441,6 +461,55 @@ func TestAWrongPredictionIsCorrectedByWhatTheServerDid(t *testing.T) {
 	x.leave(0)
 }
 
+// TestALessonGoesOnWhereItWasLeft does two steps, the first with a wrong prediction, quits, and comes back.
+func TestALessonGoesOnWhereItWasLeft(t *testing.T) {
+	for _, size := range [][2]int{{160, 45}, {80, 24}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			t.Parallel()
+			state := t.TempDir()
+			x := openIn(t, state, "crdlab", size[0], size[1])
+			x.begin()
+			for i, said := range []string{"1", "3"} {
+				x.offers("enter apply")
+				x.see(playedSteps[i].title)
+				x.press(said + enter)
+				x.offers("enter go on")
+				if i == 0 {
+					x.press(enter)
+				}
+			}
+			x.press("q")
+			x.leave(0)
+
+			x = openIn(t, state, "crdlab", size[0], size[1])
+			x.see("● live", "▸ migrate", "step 3 of 11")
+			x.offers("enter go on at step 3")
+			x.press(enter)
+			x.offers("enter apply")
+			x.see("Deprecate v1alpha1", "3 of 11")
+			x.press("\x1b[D") // what was said in the steps before stands there again
+			x.see("looking back: step 2 as it was")
+			x.find("so it is")
+			x.press("\x1b[D")
+			x.see("looking back: step 1 as it was")
+			x.find("ou said 1")
+			x.press("q")
+			x.leave(0)
+
+			x.reports(`^you +migrate +2 of 11 +1 of 2 +\d+ s +3 Deprecate v1alpha1$`)
+
+			x = openIn(t, state, "crdlab", size[0], size[1])
+			x.see("● live")
+			x.offers("enter go on at step 3")
+			x.press("n")
+			x.offers("enter apply")
+			x.see("1 of 11", playedSteps[0].title)
+			x.press("q")
+			x.leave(0)
+		})
+	}
+}
+
 func TestAStepByHandCompletesByItself(t *testing.T) {
 	t.Parallel()
 	x := openTerminal(t, 160, 45)
@@ -463,6 +532,7 @@ func TestAStepByHandCompletesByItself(t *testing.T) {
 	x.find("alpha has one resourceVersion")
 	x.press("q")
 	x.leave(0)
+	x.reports(`^ 1  ✓  Create v1alpha1 +none +1 `, `^ 2  ✓  Add v1beta1 +none +1 .* by hand$`, `^ 3  ○  Deprecate v1alpha1$`)
 }
 
 // applyManifest does by server-side apply what `crdlab manifests migrate STEP | kubectl apply -f -` does.

@@ -24,6 +24,12 @@ func (a *app) version() *cobra.Command {
 	}
 }
 
+// version is that of this crdlab.
+func version() string {
+	info, _ := debug.ReadBuildInfo()
+	return ownVersion(info)
+}
+
 // ownVersion is the module's version, or the commit from which it was built.
 func ownVersion(info *debug.BuildInfo) string {
 	if info == nil {

@@ -9,12 +9,13 @@ import (
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/progress"
 	"github.com/crdlab/crdlab/lab/rewrite"
 	"github.com/crdlab/crdlab/lab/verdict"
 )
 
 // APIVersion is the version of the JSON documents. Within it, fields are added and never change their meaning.
-const APIVersion = "crdlab.dev/v1"
+const APIVersion = progress.APIVersion
 
 // Head says what a document is.
 type Head struct {

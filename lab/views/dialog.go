@@ -93,7 +93,7 @@ func (resetting) press(m *program, k tea.KeyPressMsg) (bool, tea.Cmd) {
 func (resetting) draw(m *program, w, _ int) []string {
 	p := m.pen
 	w = min(w-4, 66)
-	lines := append([]string{""}, p.flow(p.clearly(), "The lab removes the CRD and the objects that it made, and begins the track anew. Your predictions are forgotten.", w-6, "", "")...)
+	lines := append([]string{""}, p.flow(p.clearly(), "The lab removes the CRD and the objects that it made, and begins the track anew. Of your predictions, those of the first tries stay counted.", w-6, "", "")...)
 	lines = append(lines, "", p.next("enter reset")+"   "+p.bold.of("esc")+p.dim.of(" back"), "")
 	return p.dialogBox(" "+p.bold.of("Reset the track?")+" ", "", lines, w)
 }

@@ -364,6 +364,11 @@ var fixtures = []fixture{
 		m.start.heard(Phase{Name: "etcd", Done: true, Took: 220 * time.Millisecond}, m.clock())
 		m.start.live = true
 	}},
+	{"start-left", nil, func(m *program) {
+		m.start.live = true
+		m.lab.Tracks[0].Left = Left{Step: 4, Right: 2, Given: 3}
+		m.lab.Tracks[len(m.lab.Tracks)-1].Left = Left{Done: true, Right: 1, Given: 1}
+	}},
 	{"start-failed", nil, func(m *program) {
 		m.start.err = errors.New("start etcd: listen tcp 127.0.0.1:2379: address in use\nEnd the other lab, or use --cluster existing.")
 	}},

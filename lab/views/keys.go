@@ -15,7 +15,7 @@ type keyMap struct {
 	NextPane, PrevPane, PrevObject, NextObject, Managers, Zoom                             key.Binding
 	Up, Down, PageUp, PageDown                                                             key.Binding
 	Export, Help, Suspend, Quit, Interrupt                                                 key.Binding
-	Begin, NextGroup                                                                       key.Binding // of the start screen
+	Begin, Anew, NextGroup                                                                 key.Binding // of the start screen
 	Faults, Switch, Heal, Try, TryAll                                                      key.Binding // of the webhook; all but the first in their dialogs
 	Copy, File                                                                             key.Binding // of the dialog by hand
 }
@@ -61,6 +61,7 @@ func newKeyMap() keyMap {
 		Interrupt: bind("ctrl+c", "quit at once", "ctrl+c"),
 
 		Begin:     bind("enter", "begin", "enter"),
+		Anew:      bind("n", "begin anew", "n"),
 		NextGroup: bind("tab", "next group", "tab"),
 		Copy:      bind("c", "copy", "c"),
 		File:      bind("o", "all in a file", "o"),

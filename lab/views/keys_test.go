@@ -524,6 +524,44 @@ func TestStartQueuesATrackUntilTheClusterIsLive(t *testing.T) {
 	}
 }
 
+func TestATrackThatWasLeftGoesOn(t *testing.T) {
+	for key, want := range map[string]struct{ asked, said string }{
+		"enter": {"go on migrate", "migrate goes on at step 4 as soon as the cluster is live"},
+		"n":     {"open migrate", "migrate begins as soon as the cluster is live"},
+	} {
+		s := &fixedSession{state: before()}
+		l := fixtureLab()
+		l.Phases = make(chan Phase)
+		l.Tracks[0].Left, l.Notice = Left{Step: 4}, "There is something to be said."
+		l.Tracks[2].Left, l.Chosen = Left{Step: 2}, l.Tracks[2].ID
+		l.Open = func(_ context.Context, track string) (Session, error) { s.note("open %s", track); return s, nil }
+		l.GoOn = func(_ context.Context, track string) (Session, error) { s.note("go on %s", track); return s, nil }
+		m, err := newProgram(t.Context(), l, Options{Width: 120, Height: 30})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !onScreen(m, l.Notice) || !onScreen(m, "enter go on at step 2") || !onScreen(m, "▸ "+l.Chosen) {
+			t.Error("the track that was taken last is not offered")
+		}
+		m.strike("tab", "tab", "up", "up", "up")
+		if !onScreen(m, "enter go on at step 4") || !onScreen(m, "n begin anew") || !onScreen(m, "You left at step 4 of 11, Switch the storage version.") {
+			t.Error("where it was left is not on the screen")
+		}
+		m.strike(key)
+		if !onScreen(m, want.said) {
+			t.Errorf("%s: it does not say that %s", key, want.said)
+		}
+		_, cmd := m.Update(phaseMsg{open: false})
+		if key == "enter" && !onScreen(m, "◐ rebuilding migrate up to step 4") {
+			t.Error("nothing says that it is rebuilt")
+		}
+		m.Update(cmd())
+		if !slices.Equal(s.asked, []string{want.asked}) || !onScreen(m, "4 of 11") {
+			t.Errorf("%s: %q", key, s.asked)
+		}
+	}
+}
+
 func TestATrackThatCannotBeTakenSaysWhy(t *testing.T) {
 	m := show(t, fixture{then: func(m *program) { m.start.live = true }}, "dark", 120, 30)
 	m.strike("down", "enter")

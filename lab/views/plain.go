@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,7 +44,7 @@ func Plain(ctx context.Context, l *Lab, trackID string, in io.Reader, out io.Wri
 	if err := p.startCluster(ctx, l); err != nil {
 		return err
 	}
-	session, err := opened.open(ctx, l, trackID)
+	session, err := opened.open(ctx, p.way(ctx, l, trackID), trackID)
 	if err != nil {
 		return fmt.Errorf("open the track %s: %w", trackID, err)
 	}
@@ -59,6 +60,29 @@ func Plain(ctx context.Context, l *Lab, trackID string, in io.Reader, out io.Wri
 		return fmt.Errorf("%w: %s", ErrStepFailed, strings.Join(p.failed, ", "))
 	}
 	return nil
+}
+
+// way asks where a track was left in the middle whether to go on there.
+func (p *plain) way(ctx context.Context, l *Lab, trackID string) func(context.Context, string) (Session, error) {
+	at := slices.IndexFunc(l.Tracks, func(t TrackInfo) bool { return t.ID == trackID })
+	if at < 0 || l.Tracks[at].Left.Step == 0 {
+		return l.Open
+	}
+	p.gap()
+	p.prose(l.Tracks[at].leftSaid())
+	for {
+		switch line, ok := p.answer(ctx, "Press enter to go on there, or n and enter to begin anew. "); {
+		case line == "n":
+			return l.Open
+		case line == "" && ok:
+			p.say("Rebuilding the steps before it.")
+			return l.GoOn
+		case !ok:
+			return l.Open
+		default:
+			p.say("%q is neither.", line)
+		}
+	}
 }
 
 // untilError writes until that fails, which it says once: a lesson that nobody can read does not go on.

@@ -65,6 +65,28 @@ func TestPlainAsksAndGoesOn(t *testing.T) {
 	}
 }
 
+func TestPlainAsksWhetherToGoOnWhereATrackWasLeft(t *testing.T) {
+	for input, want := range map[string]string{"\n": "go on", "x\n\n": "go on", "n\n": "open", "": "open"} {
+		s := &fixedSession{state: last(before())}
+		l := plainLab(s)
+		l.Tracks = []TrackInfo{{ID: "migrate", Steps: []string{"One", "Two"}, Left: Left{Step: 2, Right: 1, Given: 1}}}
+		l.Open = func(context.Context, string) (Session, error) { s.note("open"); return s, nil }
+		l.GoOn = func(context.Context, string) (Session, error) { s.note("go on"); return s, nil }
+		var out strings.Builder
+		if err := Plain(t.Context(), l, "migrate", strings.NewReader(input), &out); err != nil {
+			t.Error(err)
+		}
+		if s.asked[0] != want || strings.Contains(out.String(), "Rebuilding the steps before it.") != (want == "go on") {
+			t.Errorf("%q: the lab was asked for %q:\n%s", input, s.asked[0], out.String())
+		}
+		for _, said := range []string{"You left at step 2 of 2, Two. Of your predictions at the first try, 1 of 1 came", "Press enter to go on there, or n and enter to begin anew."} {
+			if !strings.Contains(out.String(), said) {
+				t.Errorf("%q: it does not say %q:\n%s", input, said, out.String())
+			}
+		}
+	}
+}
+
 func TestPlainEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &fixedSession{state: before(), hold: make(chan struct{})}

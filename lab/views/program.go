@@ -74,6 +74,8 @@ func newProgram(ctx context.Context, l *Lab, o Options) (*program, error) {
 		clock: time.Now, sessions: &sessions{}}
 	m.keys.Export.SetEnabled(l.Report != nil)
 	m.start.wanted = o.Track
+	m.start.chosen = max(0, slices.IndexFunc(flattened(grouped(m.lab.Tracks)), func(t TrackInfo) bool { return t.ID == l.Chosen }))
+	m.sight.notice = notice{text: l.Notice, bad: true}
 	m.start.began = m.clock()
 	m.sight.back = -1
 	m.ink()
@@ -266,9 +268,13 @@ func (m *program) open(track string) tea.Cmd {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
-	m.call = &call{"opening " + track, cancel}
+	way, name := m.lab.Open, "opening "+track
+	if m.start.goOn > 0 {
+		way, name = m.lab.GoOn, fmt.Sprintf("rebuilding %s up to step %d", track, m.start.goOn)
+	}
+	m.call = &call{name, cancel}
 	return func() tea.Msg {
-		s, err := m.sessions.open(ctx, m.lab, track)
+		s, err := m.sessions.open(ctx, way, track)
 		return openedMsg{track, s, err}
 	}
 }

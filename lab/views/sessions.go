@@ -17,7 +17,8 @@ type sessions struct {
 
 var errClosed = errors.New("the lab is closing")
 
-func (s *sessions) open(ctx context.Context, l *Lab, track string) (Session, error) {
+// open opens a track in one of a Lab's ways.
+func (s *sessions) open(ctx context.Context, way func(context.Context, string) (Session, error), track string) (Session, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -26,7 +27,7 @@ func (s *sessions) open(ctx context.Context, l *Lab, track string) (Session, err
 	s.opening.Add(1)
 	s.mu.Unlock()
 	defer s.opening.Done()
-	opened, err := l.Open(ctx, track)
+	opened, err := way(ctx, track)
 	if err != nil {
 		return nil, err
 	}

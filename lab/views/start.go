@@ -19,6 +19,7 @@ type start struct {
 	live   bool
 	err    error  // the cluster could not be started
 	wanted string // the track to open as soon as the cluster is live
+	goOn   int    // the number of the step at which it goes on; 0: it begins anew
 	began  time.Time
 }
 
@@ -103,9 +104,13 @@ func (m *program) pressStart(k tea.KeyPressMsg) tea.Cmd {
 			}
 		}
 		m.start.chosen = next
-	case key.Matches(k, m.keys.Begin):
+	case key.Matches(k, m.keys.Begin), key.Matches(k, m.keys.Anew):
 		if len(tracks) == 0 || m.call != nil || m.start.err != nil {
 			return nil
+		}
+		m.start.goOn = tracks[m.start.chosen].Left.Step
+		if key.Matches(k, m.keys.Anew) {
+			m.start.goOn = 0
 		}
 		return m.open(tracks[m.start.chosen].ID)
 	case key.Matches(k, m.keys.Escape):
@@ -131,6 +136,9 @@ func (m *program) startLines() []string {
 		out = append(out, m.startNarrow(groups, w, room)...)
 	}
 	hints := []hint{of(m.keys.Begin)}
+	if tracks := flattened(groups); m.start.chosen < len(tracks) && tracks[m.start.chosen].Left.Step > 0 {
+		hints = []hint{of(m.keys.Begin).as(fmt.Sprintf("go on at step %d", tracks[m.start.chosen].Left.Step)), of(m.keys.Anew)}
+	}
 	if len(m.lab.Tracks) > 1 {
 		hints = append(hints, of(m.keys.Choose))
 	}
@@ -171,6 +179,8 @@ func (m *program) startNotice() string {
 		said = p.bold.of(clean(m.sight.notice.text))
 	case m.call != nil:
 		said = p.bold.of("◐ " + m.call.name)
+	case m.start.wanted != "" && m.start.goOn > 0:
+		said = p.bold.of(fmt.Sprintf("◐ %s goes on at step %d as soon as the cluster is live", clean(m.start.wanted), m.start.goOn))
 	case m.start.wanted != "":
 		said = p.bold.of("◐ " + clean(m.start.wanted) + " begins as soon as the cluster is live")
 	}
@@ -205,23 +215,55 @@ func (m *program) trackLines(g trackGroup, w, nameWidth int, airy bool) []string
 		out = append(out, "")
 	}
 	for i, t := range g.tracks {
-		name, what, minutes := clean(t.ID), clean(t.Summary), fmt.Sprintf("%d min ", t.Minutes)
-		room := max(0, w-nameWidth-12)
+		name, what, aside := clean(t.ID), clean(t.Summary), fmt.Sprintf("%d min ", t.Minutes)
+		if left := t.leftAt(); left != "" {
+			aside = left + " "
+		}
+		room := max(0, w-nameWidth-max(12, 5+width(aside)))
 		switch {
 		case g.first+i == m.start.chosen && airy && width(what) > room: // whole, below its name
-			out = append(out, p.raise.under(ends(p.bold.of("▸ "+name), p.dim.of(minutes), w)))
+			out = append(out, p.raise.under(ends(p.bold.of("▸ "+name), p.dim.of(aside), w)))
 			for _, l := range p.flow(p.clearly(), what, w-3, "", "") {
 				out = append(out, p.raise.under(fit("  "+l, w)))
 			}
 		case g.first+i == m.start.chosen:
-			out = append(out, p.raise.under(ends(p.bold.of("▸ "+fit(name, nameWidth))+" "+p.say(p.fg, fit(what, room)), p.dim.of(minutes), w)))
+			out = append(out, p.raise.under(ends(p.bold.of("▸ "+fit(name, nameWidth))+" "+p.say(p.fg, fit(what, room)), p.dim.of(aside), w)))
 		case t.Unavailable != "":
-			out = append(out, ends("  "+p.noise.of(fit(name, nameWidth)+" "+fit("○ "+clean(t.Unavailable), room)), p.noise.of(minutes), w))
+			out = append(out, ends("  "+p.noise.of(fit(name, nameWidth)+" "+fit("○ "+clean(t.Unavailable), room)), p.noise.of(aside), w))
 		default:
-			out = append(out, ends("  "+p.fg.of(fit(name, nameWidth))+" "+p.say(p.dim, fit(what, room)), p.noise.of(minutes), w))
+			out = append(out, ends("  "+p.fg.of(fit(name, nameWidth))+" "+p.say(p.dim, fit(what, room)), p.noise.of(aside), w))
 		}
 	}
 	return append(out, "")
+}
+
+// leftAt says in a word how far the learner has come; empty where they are at the beginning.
+func (t TrackInfo) leftAt() string {
+	switch {
+	case t.Left.Step > 0:
+		return fmt.Sprintf("step %d of %d", t.Left.Step, len(t.Steps))
+	case t.Left.Done:
+		return "✓ done"
+	}
+	return ""
+}
+
+// leftSaid says, as Markdown, where the learner left a track, and what they predicted until then; empty where they are at
+// the beginning.
+func (t TrackInfo) leftSaid() string {
+	said := t.leftAt()
+	switch {
+	case t.Left.Step > 0:
+		said = fmt.Sprintf("You left at %s, *%s*.", said, t.Steps[t.Left.Step-1])
+	case t.Left.Done:
+		said = "You have come to its end."
+	default:
+		return ""
+	}
+	if t.Left.Given > 0 {
+		said += fmt.Sprintf(" Of your predictions at the first try, %d of %d came true.", t.Left.Right, t.Left.Given)
+	}
+	return said
 }
 
 func nameWidth(tracks []TrackInfo, atMost int) int {
@@ -247,6 +289,10 @@ func (m *program) startNarrow(groups []trackGroup, w, h int) []string {
 	var about []string
 	if room := h - len(lines); room >= 9+len(below) {
 		about = append(m.aboutBox(groups, lw, min(room-len(below)-1, 22)), "")
+	} else if tracks := flattened(groups); len(tracks) > 0 {
+		if left := tracks[m.start.chosen].leftSaid(); left != "" {
+			below = slices.Concat(p.flow(p.clearly(), left, lw, "", ""), []string{""}, below)
+		}
 	}
 	room := h - len(about)
 	if len(lines)+len(below) <= room {
@@ -332,6 +378,9 @@ func (m *program) aboutBox(groups []trackGroup, w, h int) []string {
 	intro := append([]string{""}, p.flow(p.quietly(), t.Summary, w-6, "", "")...)
 	if t.Unavailable != "" {
 		intro = append(intro, p.flow(p.clearly(), t.Unavailable, w-6, p.warn.of("○ "), "  ")...)
+	}
+	if left := t.leftSaid(); left != "" {
+		intro = append(append(intro, ""), p.flow(p.clearly(), left, w-6, "", "")...)
 	}
 	intro = append(intro, "")
 	air, head, how := []string{""}, []string{p.bold.of("How a step goes")}, p.howItGoes(w-6)

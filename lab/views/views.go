@@ -56,8 +56,12 @@ type Lab struct {
 	Start func(ctx context.Context) error
 	// Phases tells how the start goes and is closed when the cluster is live. Nil: it is live when Start returns.
 	Phases <-chan Phase
-	// Open begins a track on the live cluster.
-	Open func(ctx context.Context, trackID string) (Session, error)
+	// Open begins a track on the live cluster; GoOn begins one where the learner left it, with the steps before rebuilt.
+	Open, GoOn func(ctx context.Context, trackID string) (Session, error)
+	// Chosen is the id of the track that is chosen at first; the first one where it is empty.
+	Chosen string
+	// Notice is said on the start screen, in one line, until the first key.
+	Notice string
 	// Unavailable says why tracks cannot be taken on the live cluster, by their ids. Nil: all can.
 	Unavailable func(ctx context.Context) (map[string]string, error)
 	// Report writes a report of a run and says where. Nil: there are no reports.
@@ -75,6 +79,14 @@ type TrackInfo struct {
 	Steps       []string // their titles
 	Versions    []string
 	Unavailable string // why it cannot be taken here; empty where it can
+	Left        Left
+}
+
+// Left is how far the learner has come in a track before.
+type Left struct {
+	Step         int  // the number of the step to go on at; 0 where there is nothing to go on with
+	Done         bool // they have come to its end once
+	Right, Given int  // their predictions at the first try
 }
 
 // Phase is a part of the cluster's start.
