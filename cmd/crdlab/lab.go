@@ -20,7 +20,7 @@ import (
 // lab opens the lab in the terminal; line by line where there is none, or it can do no more.
 func (a *app) lab(ctx context.Context) error {
 	wayOn := ""
-	plain := a.plain || !a.canShow()
+	plain := !a.canShow()
 	if plain { // where there is no key for a reset
 		wayOn = "start crdlab again"
 	}
@@ -86,9 +86,9 @@ func (a *app) open(ctx context.Context, at *place, wayOn string, tracks []*lesso
 // noColour says that no colours are wanted.
 func (a *app) noColour() bool { return a.noColor || os.Getenv("NO_COLOR") != "" }
 
-// canShow says whether there is a terminal that can show more than lines.
+// canShow says whether there is a terminal that can show more than lines, and may.
 func (a *app) canShow() bool {
-	return isTerminal(a.in) && isTerminal(a.out) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
+	return !a.plain && isTerminal(a.in) && isTerminal(a.out) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
 }
 
 func trackInfo(t *lesson.Track) views.TrackInfo {

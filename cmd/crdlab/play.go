@@ -104,9 +104,9 @@ func (a *app) checkPlay(track *lesson.Track, f *playFlags, given func(flag strin
 		return usage("--record names no file; give one, for example %s.cast", track.ID)
 	case f.record == "" && given("overwrite"):
 		return usage("--overwrite is of --record; give that too")
-	case a.shows() && given("size"):
+	case a.canShow() && given("size"):
 		return usage("--size is of a recording without a terminal, and this one has its own size; leave it out, or give --plain too")
-	case a.shows():
+	case a.canShow():
 		return nil
 	case f.record == "":
 		return usage("crdlab play needs a terminal to play in; give --record FILE for a recording without one, or use crdlab run %s", track.ID)
@@ -128,12 +128,9 @@ func (f *playFlags) parseSize() error {
 	return nil
 }
 
-// shows says whether the terminal program is shown.
-func (a *app) shows() bool { return !a.plain && a.canShow() }
-
 // playTrack plays a track, and records it where there is something to write to.
 func (a *app) playTrack(ctx context.Context, track *lesson.Track, f playFlags, record io.Writer) error {
-	play := &views.Play{Pace: f.pace, From: f.from, Until: f.until, Record: record, Unseen: !a.shows()}
+	play := &views.Play{Pace: f.pace, From: f.from, Until: f.until, Record: record, Unseen: !a.canShow()}
 	o := views.Options{NoColor: a.noColour(), Track: track.ID, Play: play}
 	if play.Unseen {
 		o.Theme, o.Profile, o.Output, o.Width, o.Height = "dark", colorprofile.TrueColor, io.Discard, f.width, f.height

@@ -309,11 +309,11 @@ func (p *player) said(pen *pen) string {
 	case p.err != nil:
 		return pen.badBold.of("✗ ") + pen.bold.of(caption)
 	case p.paused:
-		return pen.warnBold.of("○ paused ") + pen.dim.of("space goes on") + pen.noise.of(" · ") + pen.loud(pen.fg, caption)
+		return pen.next(caption) + pen.warnBold.of(" ○ paused ") + pen.dim.of("space goes on")
 	case caption == "":
 		return ""
 	default:
-		return pen.bold.of("▸ ") + pen.loud(pen.bold, caption)
+		return pen.next(caption)
 	}
 }
 

@@ -1,0 +1,291 @@
+package views
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image/color"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/vt"
+
+	"github.com/crdlab/crdlab/lab"
+	"github.com/crdlab/crdlab/lab/cluster/embedded"
+	"github.com/crdlab/crdlab/lab/labtest"
+	"github.com/crdlab/crdlab/lab/lesson"
+)
+
+// unseen plays a track without a terminal.
+func unseen(ctx context.Context, s Session, play Play) error {
+	l := &Lab{Start: func(context.Context) error { return nil }, Open: func(context.Context, string) (Session, error) { return s, nil }}
+	play.Unseen = true
+	return Run(ctx, l, Options{Track: "migrate", Play: &play, Theme: "dark", Profile: colorprofile.TrueColor, Width: 160, Height: 45})
+}
+
+// open is a step of which nothing is predicted yet.
+func open() *lab.State {
+	st := before()
+	st.Steps[st.Current].Given = ""
+	return st
+}
+
+func TestAPlayDoesOneThingAtATime(t *testing.T) {
+	s := &fixedSession{state: open()}
+	if err := unseen(t.Context(), s, Play{Pace: time.Second, Until: "step-5"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"predict standard", "apply", "next", "apply", "close"}; !slices.Equal(s.asked, want) {
+		t.Errorf("the session was asked for %q, not %q", s.asked, want)
+	}
+}
+
+func TestAPlayBeginsWhereItIsTold(t *testing.T) {
+	s := &fixedSession{state: open()}
+	if err := unseen(t.Context(), s, Play{Pace: time.Second, From: "step-2", Until: "step-4"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "go to step-2"; s.asked[0] != want {
+		t.Errorf("the session was asked for %q first, not %q", s.asked[0], want)
+	}
+}
+
+func TestAPlayEndsAtAStepThatFails(t *testing.T) {
+	st := open()
+	st.Steps[st.Current].Err = errors.New("no answer")
+	s := &fixedSession{state: st}
+	err := unseen(t.Context(), s, Play{Pace: time.Second})
+	if !errors.Is(err, ErrStepFailed) || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestAPlayIsHeldAndHurried presses the keys of somebody who looks on. No rest ends here but by the test.
+func TestAPlayIsHeldAndHurried(t *testing.T) {
+	m, s := with(t, open, 160, 45)
+	shown := newPlayed(m, Play{Pace: time.Hour}, "migrate")
+	update := func(msg tea.Msg) tea.Cmd {
+		_, cmd := shown.Update(msg)
+		return cmd
+	}
+	acts := func(msg tea.Msg, want ...string) {
+		t.Helper()
+		shown.Update(update(msg)()) // what the session answers
+		if !slices.Equal(s.asked, want) {
+			t.Fatalf("the session was asked for %q, not %q", s.asked, want)
+		}
+	}
+	sees := func(text string) {
+		t.Helper()
+		if !onScreen(m, text) {
+			t.Fatalf("%q is not on the screen:\n%s", text, ansi.Strip(strings.Join(m.lines(), "\n")))
+		}
+	}
+	update(tea.WindowSizeMsg{Width: 160, Height: 45})
+	sees(" step 4 of 11: Switch the storage version ")
+	first := restedMsg{rest: m.player.rests}
+	update(press("space"))
+	sees("○ paused space goes on")
+	if update(first); len(s.asked) > 0 {
+		t.Errorf("a play that is paused asks for %q", s.asked)
+	}
+	acts(press("n"), "predict standard") // one thing, and it is paused still
+	sees(" chooses 1: ")
+	sees("○ paused")
+	update(press("space"))
+	update(restedMsg{rest: m.player.rests})
+	sees(" applies: Switch the storage version ")
+	update(press("?"))
+	sees("The play")
+	if update(restedMsg{rest: m.player.rests - 1}); len(s.asked) > 1 {
+		t.Errorf("while the keys are shown it asks for %q", s.asked)
+	}
+	update(press("esc"))
+	acts(press("right"), "predict standard", "apply")
+	sees(" applied: Switch the storage version ")
+	if update(press("enter")); len(s.asked) > 2 {
+		t.Errorf("a key that is not the play's asks for %q", s.asked)
+	}
+	if _, quits := update(press("q"))().(tea.QuitMsg); !quits {
+		t.Error("q does not end it")
+	}
+}
+
+// TestACastShowsEveryScreen brings screens of all kinds and sizes into a recording, and looks at it as a viewer does.
+func TestACastShowsEveryScreen(t *testing.T) {
+	var file bytes.Buffer
+	at := time.Duration(0)
+	r := &recording{to: &file, track: "migrate", now: func() time.Duration { return at }}
+	var want [][]string
+	for _, z := range [][2]int{{120, 30}, {160, 45}, {80, 24}} {
+		for i, f := range fixtures {
+			if f.name == "hostile" || f.name == "hostile-wide" {
+				continue // they have characters about whose width terminals disagree
+			}
+			m := show(t, f, "dark", z[0], z[1])
+			r.frame(m.lines(), m.w, m.h)
+			r.mark(strconv.Itoa(len(want)))
+			want = append(want, m.lines())
+			at += time.Duration(i) * 1234567 * time.Nanosecond
+		}
+	}
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	viewer := newViewer(t, &file)
+	for i, lines := range want {
+		if label := viewer.next(); label != strconv.Itoa(i) {
+			t.Fatalf("the mark %q where that of screen %d should be", label, i)
+		}
+		viewer.shows(lines)
+	}
+	viewer.next()
+	if viewer.code != "0" {
+		t.Errorf("it ends with the exit code %q", viewer.code)
+	}
+	if d := (at - viewer.at).Abs(); d > time.Millisecond {
+		t.Errorf("it takes %s instead of %s", viewer.at, at)
+	}
+}
+
+// viewer plays a cast in an emulated terminal.
+type viewer struct {
+	*testing.T
+	events []json.RawMessage
+	emu    *vt.Emulator
+	at     time.Duration
+	code   string
+}
+
+func newViewer(t *testing.T, file *bytes.Buffer) *viewer {
+	t.Helper()
+	lines := bytes.Split(bytes.TrimSuffix(file.Bytes(), []byte("\n")), []byte("\n"))
+	var header struct {
+		Version int
+		Term    struct{ Cols, Rows int }
+	}
+	if err := json.Unmarshal(lines[0], &header); err != nil || header.Version != 3 || header.Term.Cols == 0 {
+		t.Fatalf("the header is %s, %v", lines[0], err)
+	}
+	v := &viewer{T: t, emu: vt.NewEmulator(header.Term.Cols, header.Term.Rows)}
+	for _, l := range lines[1:] {
+		v.events = append(v.events, l)
+	}
+	t.Cleanup(func() { v.emu.Close() })
+	return v
+}
+
+// next plays up to the next mark, or the end, and returns its label.
+func (v *viewer) next() string {
+	v.Helper()
+	for len(v.events) > 0 {
+		var interval float64
+		var code, data string
+		if err := json.Unmarshal(v.events[0], &[]any{&interval, &code, &data}); err != nil || interval < 0 {
+			v.Fatalf("the event %s: %v", v.events[0], err)
+		}
+		v.events = v.events[1:]
+		v.at += time.Duration(interval * float64(time.Second))
+		switch code {
+		case "o":
+			if _, err := v.emu.WriteString(data); err != nil {
+				v.Fatal(err)
+			}
+		case "r":
+			var w, h int
+			if _, err := fmt.Sscanf(data, "%dx%d", &w, &h); err != nil {
+				v.Fatalf("the size %q: %v", data, err)
+			}
+			v.emu.Resize(w, h)
+		case "m":
+			return data
+		case "x":
+			v.code = data
+		default:
+			v.Fatalf("an event of kind %q", code)
+		}
+	}
+	return ""
+}
+
+// shows compares what is to be seen of every cell with a screen: of a blank, that is its background.
+func (v *viewer) shows(lines []string) {
+	v.Helper()
+	direct := vt.NewEmulator(v.emu.Width(), v.emu.Height())
+	defer direct.Close()
+	if _, err := direct.WriteString("\x1b[?25l" + strings.Join(lines, "\r\n")); err != nil {
+		v.Fatal(err)
+	}
+	for y := range v.emu.Height() {
+		for x := range v.emu.Width() {
+			got, want := v.emu.CellAt(x, y), direct.CellAt(x, y)
+			same := got.Style.Equal(&want.Style)
+			if want.Content == " " {
+				same = hex(got.Style.Bg) == hex(want.Style.Bg)
+			}
+			if got.Content != want.Content || !same {
+				v.Fatalf("in line %d, column %d there is %q %v, and not %q %v\n%s", y, x, got.Content, got.Style, want.Content, want.Style, v.emu.Render())
+			}
+		}
+	}
+}
+
+// hex is a colour as it can be compared.
+func hex(c color.Color) string {
+	if c == nil {
+		return ""
+	}
+	r, g, b, _ := c.RGBA()
+	return fmt.Sprintf("#%02X%02X%02X", r>>8, g>>8, b>>8)
+}
+
+// TestEveryTrackIsPlayed plays every track on a live API server and looks at the recording: a mark for each step, behind
+// its first screen.
+func TestEveryTrackIsPlayed(t *testing.T) {
+	for _, track := range labtest.OnEmbedded() {
+		t.Run(track.ID, func(t *testing.T) {
+			t.Parallel()
+			c, err := embedded.Start(t.Context(), embedded.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close(context.Background())
+			s, err := lab.Open(t.Context(), lab.Options{Track: track, Cluster: c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var file bytes.Buffer
+			if err := unseen(t.Context(), s, Play{Pace: time.Second, Record: &file}); err != nil {
+				t.Fatal(err)
+			}
+			viewer := newViewer(t, &file)
+			for i := range track.Steps {
+				if want, got := fmt.Sprintf("%d %s", i+1, track.StepTitle(i)), viewer.next(); got != want {
+					t.Fatalf("the mark %q, where %q was to come", got, want)
+				}
+				screen := ansi.Strip(viewer.emu.Render())
+				for _, text := range []string{fmt.Sprintf("%d of %d", i+1, len(track.Steps)), fmt.Sprintf(" step %d of %d: %s ", i+1, len(track.Steps), track.StepTitle(i))} {
+					if !strings.Contains(screen, text) {
+						t.Errorf("at the mark of step %d there is no %q:\n%s", i+1, text, screen)
+					}
+				}
+			}
+			if viewer.next(); viewer.code != "0" {
+				t.Errorf("it ends with the exit code %q", viewer.code)
+			}
+			for _, step := range s.State().Steps {
+				if step.Phase != lab.Applied || step.Result != lesson.Passed {
+					t.Errorf("%s: %s", step.ID, step.Result)
+				}
+			}
+		})
+	}
+}
