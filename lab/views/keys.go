@@ -66,7 +66,7 @@ func newKeyMap() keyMap {
 		Copy:      bind("c", "copy", "c"),
 		File:      bind("o", "all in a file", "o"),
 		Hold:      bind("space", "pause, go on", "space"),
-		On:        bind("→ n", "go on", "right", "n"),
+		On:        bind("→ n", "next", "right", "n"),
 	}
 }
 

@@ -42,6 +42,7 @@ type player struct {
 	resting   bool   // there is the time to read it
 	rests     int    // how many there were: one that was cut short does nothing at its end
 	announced bool   // it was said that the step is to be applied
+	fresh     int    // how many lines have come into sight by reading on
 	toMark    string // the name of a step that the recording is still to mark
 	paused    bool
 	over      bool
@@ -198,8 +199,13 @@ func (p *player) toRead(m *program) time.Duration {
 		return p.Pace
 	}
 	s := m.screen()
-	text := ansi.Strip(strings.Join(append(s.proseBand(), s.card()...), "\n"))
-	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	text := append(s.proseBand(), s.card()...)
+	if p.seen.scrolled > 0 { // the lines above were read before
+		body, _, h := s.proseParts()
+		to := min(len(body), p.seen.scrolled+h)
+		text = body[max(0, to-p.fresh):to]
+	}
+	words := strings.FieldsFunc(ansi.Strip(strings.Join(text, "\n")), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return max(p.Pace, p.Pace*time.Duration(len(words))/wordsAPace)
 }
 
@@ -227,7 +233,9 @@ func (p *player) act(m *program) tea.Cmd {
 		p.caption = "reads on"
 		m.sight.focus = focus{onProse, 0}
 		_, _, h := s.proseParts()
+		from := m.sight.proseScroll
 		m.scroll(s, max(1, h-1))
+		p.fresh = m.sight.proseScroll - from
 		return nil
 	case step.Phase == lab.Ready && step.Given == "" && len(step.Options) > 0: // what one takes to be right does not matter here
 		p.caption = "chooses 1: " + unmarked(step.Options[0].Text)

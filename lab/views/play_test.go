@@ -3,7 +3,6 @@ package views
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"image/color"
@@ -140,99 +139,39 @@ func TestACastShowsEveryScreen(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
-	viewer := newViewer(t, &file)
+	viewer := labtest.View(t, file.Bytes())
 	for i, lines := range want {
-		if label := viewer.next(); label != strconv.Itoa(i) {
+		if label := viewer.Mark(); label != strconv.Itoa(i) {
 			t.Fatalf("the mark %q where that of screen %d should be", label, i)
 		}
-		viewer.shows(lines)
+		sameCells(t, viewer.Screen, lines)
 	}
-	viewer.next()
-	if viewer.code != "0" {
-		t.Errorf("it ends with the exit code %q", viewer.code)
+	viewer.Mark()
+	if viewer.Code != "0" {
+		t.Errorf("it ends with the exit code %q", viewer.Code)
 	}
-	if d := (at - viewer.at).Abs(); d > time.Millisecond {
-		t.Errorf("it takes %s instead of %s", viewer.at, at)
+	if d := (at - viewer.At).Abs(); d > time.Millisecond {
+		t.Errorf("it takes %s instead of %s", viewer.At, at)
 	}
 }
 
-// viewer plays a cast in an emulated terminal.
-type viewer struct {
-	*testing.T
-	events []json.RawMessage
-	emu    *vt.Emulator
-	at     time.Duration
-	code   string
-}
-
-func newViewer(t *testing.T, file *bytes.Buffer) *viewer {
+// sameCells compares what is to be seen of every cell with a screen: of a blank, that is its background.
+func sameCells(t *testing.T, seen *vt.Emulator, lines []string) {
 	t.Helper()
-	lines := bytes.Split(bytes.TrimSuffix(file.Bytes(), []byte("\n")), []byte("\n"))
-	var header struct {
-		Version int
-		Term    struct{ Cols, Rows int }
-	}
-	if err := json.Unmarshal(lines[0], &header); err != nil || header.Version != 3 || header.Term.Cols == 0 {
-		t.Fatalf("the header is %s, %v", lines[0], err)
-	}
-	v := &viewer{T: t, emu: vt.NewEmulator(header.Term.Cols, header.Term.Rows)}
-	for _, l := range lines[1:] {
-		v.events = append(v.events, l)
-	}
-	t.Cleanup(func() { v.emu.Close() })
-	return v
-}
-
-// next plays up to the next mark, or the end, and returns its label.
-func (v *viewer) next() string {
-	v.Helper()
-	for len(v.events) > 0 {
-		var interval float64
-		var code, data string
-		if err := json.Unmarshal(v.events[0], &[]any{&interval, &code, &data}); err != nil || interval < 0 {
-			v.Fatalf("the event %s: %v", v.events[0], err)
-		}
-		v.events = v.events[1:]
-		v.at += time.Duration(interval * float64(time.Second))
-		switch code {
-		case "o":
-			if _, err := v.emu.WriteString(data); err != nil {
-				v.Fatal(err)
-			}
-		case "r":
-			var w, h int
-			if _, err := fmt.Sscanf(data, "%dx%d", &w, &h); err != nil {
-				v.Fatalf("the size %q: %v", data, err)
-			}
-			v.emu.Resize(w, h)
-		case "m":
-			return data
-		case "x":
-			v.code = data
-		default:
-			v.Fatalf("an event of kind %q", code)
-		}
-	}
-	return ""
-}
-
-// shows compares what is to be seen of every cell with a screen: of a blank, that is its background.
-func (v *viewer) shows(lines []string) {
-	v.Helper()
-	direct := vt.NewEmulator(v.emu.Width(), v.emu.Height())
+	direct := vt.NewEmulator(seen.Width(), seen.Height())
 	defer direct.Close()
-	if _, err := direct.WriteString("\x1b[?25l" + strings.Join(lines, "\r\n")); err != nil {
-		v.Fatal(err)
+	if _, err := direct.WriteString(strings.Join(lines, "\r\n")); err != nil {
+		t.Fatal(err)
 	}
-	for y := range v.emu.Height() {
-		for x := range v.emu.Width() {
-			got, want := v.emu.CellAt(x, y), direct.CellAt(x, y)
+	for y := range seen.Height() {
+		for x := range seen.Width() {
+			got, want := seen.CellAt(x, y), direct.CellAt(x, y)
 			same := got.Style.Equal(&want.Style)
 			if want.Content == " " {
 				same = hex(got.Style.Bg) == hex(want.Style.Bg)
 			}
 			if got.Content != want.Content || !same {
-				v.Fatalf("in line %d, column %d there is %q %v, and not %q %v\n%s", y, x, got.Content, got.Style, want.Content, want.Style, v.emu.Render())
+				t.Fatalf("in line %d, column %d there is %q %v, and not %q %v\n%s", y, x, got.Content, got.Style, want.Content, want.Style, seen.Render())
 			}
 		}
 	}
@@ -266,20 +205,20 @@ func TestEveryTrackIsPlayed(t *testing.T) {
 			if err := unseen(t.Context(), s, Play{Pace: time.Second, Record: &file}); err != nil {
 				t.Fatal(err)
 			}
-			viewer := newViewer(t, &file)
+			viewer := labtest.View(t, file.Bytes())
 			for i := range track.Steps {
-				if want, got := fmt.Sprintf("%d %s", i+1, track.StepTitle(i)), viewer.next(); got != want {
+				if want, got := fmt.Sprintf("%d %s", i+1, track.StepTitle(i)), viewer.Mark(); got != want {
 					t.Fatalf("the mark %q, where %q was to come", got, want)
 				}
-				screen := ansi.Strip(viewer.emu.Render())
+				screen := viewer.Text()
 				for _, text := range []string{fmt.Sprintf("%d of %d", i+1, len(track.Steps)), fmt.Sprintf(" step %d of %d: %s ", i+1, len(track.Steps), track.StepTitle(i))} {
 					if !strings.Contains(screen, text) {
 						t.Errorf("at the mark of step %d there is no %q:\n%s", i+1, text, screen)
 					}
 				}
 			}
-			if viewer.next(); viewer.code != "0" {
-				t.Errorf("it ends with the exit code %q", viewer.code)
+			if viewer.Mark(); viewer.Code != "0" {
+				t.Errorf("it ends with the exit code %q", viewer.Code)
 			}
 			for _, step := range s.State().Steps {
 				if step.Phase != lab.Applied || step.Result != lesson.Passed {
