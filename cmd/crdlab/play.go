@@ -43,7 +43,8 @@ func (a *app) play() *cobra.Command {
 		Short: "A track that plays itself in the terminal program, to be shown or recorded",
 		Long: "Plays a track in the terminal program by itself: it chooses the first option of\n" +
 			"each question, applies the step, leaves the time to read, and goes on. A line on\n" +
-			"the screen says what is being done. space pauses, → goes on at once, q ends it.\n\n" +
+			"the screen says what is being done. space pauses, → goes on at once, q ends it,\n" +
+			"and a recording with it.\n\n" +
 			"--record writes an asciicast with a marker at each step, for asciinema play. It\n" +
 			"needs no terminal: without one, or with --plain, nobody sits the pauses out, and\n" +
 			"they stand in the recording alone.",
@@ -101,7 +102,7 @@ func (a *app) checkPlay(track *lesson.Track, f *playFlags, given func(flag strin
 	case f.pace <= 0 || f.pace > maxPace:
 		return usage("--pace %s is no time to look at a screen; give one between 1ms and %s, for example 2s", f.pace, maxPace)
 	case f.record == "" && given("record"):
-		return usage("--record names no file; give one, for example %s.cast", track.ID)
+		return usage("--record names no file; give one, for example play.cast")
 	case f.record == "" && given("overwrite"):
 		return usage("--overwrite is of --record; give that too")
 	case a.canShow() && given("size"):

@@ -148,8 +148,11 @@ func (p *player) look(m *program) {
 	p.seen, p.resting = now, false
 }
 
-// failure says which step failed, and how.
+// failure says which step failed, and how; or what kept it from its end, where nothing could be judged.
 func failure(step *lab.Step) error {
+	if step.Phase != lab.Applied {
+		return fmt.Errorf("step %s: %w", step.ID, step.Err)
+	}
 	if step.Err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrStepFailed, step.ID, step.Err)
 	}

@@ -58,13 +58,31 @@ func TestAPlayBeginsWhereItIsTold(t *testing.T) {
 }
 
 func TestAPlayEndsAtAStepThatFails(t *testing.T) {
-	st := open()
-	st.Steps[st.Current].Err = errors.New("no answer")
-	s := &fixedSession{state: st}
-	err := unseen(t.Context(), s, Play{Pace: time.Second})
-	if !errors.Is(err, ErrStepFailed) || !strings.Contains(err.Error(), "no answer") {
-		t.Errorf("it ended with %v", err)
+	for name, c := range map[string]struct {
+		state  func() *lab.State
+		failed bool
+		says   string
+	}{
+		"a check":   {unwantedRefusal, true, "foxtrot is stored at v1beta1"},
+		"no answer": {func() *lab.State { return unanswered(open()) }, false, "no answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := c.state()
+			if c.failed {
+				st.Steps[st.Current].Err = nil
+			}
+			err := unseen(t.Context(), &fixedSession{state: st}, Play{Pace: time.Second})
+			if err == nil || errors.Is(err, ErrStepFailed) != c.failed || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("it ended with %v", err)
+			}
+		})
 	}
+}
+
+// unanswered is a step that could not be brought to its end.
+func unanswered(st *lab.State) *lab.State {
+	st.Steps[st.Current].Err = errors.New("no answer")
+	return st
 }
 
 // TestAPlayIsHeldAndHurried presses the keys of somebody who looks on. No rest ends here but by the test.
