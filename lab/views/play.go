@@ -120,7 +120,7 @@ func (p *player) turn(m *program) tea.Cmd {
 		return nil
 	}
 	p.look(m)
-	if p.paused || len(m.dialogs) > 0 {
+	if p.paused || len(m.dialogs) > 0 || formFor(m.w, m.h) == formSmall { // nobody reads, or could
 		p.resting, p.rests = false, p.rests+1
 		return nil
 	}
@@ -309,9 +309,9 @@ func (p *player) press(m *program, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// mayAct says that nothing is under way.
+// mayAct says that nothing is under way, and that it would be seen.
 func (p *player) mayAct(m *program) bool {
-	return !p.over && m.session != nil && m.call == nil && m.current().Phase != lab.Running
+	return !p.over && formFor(m.w, m.h) != formSmall && m.session != nil && m.call == nil && m.current().Phase != lab.Running
 }
 
 // said is the caption, as the rule under the head carries it.

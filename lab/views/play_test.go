@@ -126,6 +126,12 @@ func TestAPlayIsHeldAndHurried(t *testing.T) {
 		t.Errorf("while the keys are shown it asks for %q", s.asked)
 	}
 	update(press("esc"))
+	update(tea.WindowSizeMsg{Width: 60, Height: 20})
+	update(press("n"))
+	if update(restedMsg{rest: m.player.rests - 1}); len(s.asked) > 1 {
+		t.Errorf("where the window is too small it asks for %q", s.asked)
+	}
+	update(tea.WindowSizeMsg{Width: 160, Height: 45})
 	acts(press("right"), "predict standard", "apply")
 	sees(" applied: Switch the storage version ")
 	if update(press("enter")); len(s.asked) > 2 {
