@@ -348,6 +348,18 @@ func (s *Session) RewriteWith(with lesson.RewriteWith) error {
 	return nil
 }
 
+// Rest waits until nothing is left to be read of what happened on the cluster, and all of it is in the state.
+func (s *Session) Rest(ctx context.Context) error {
+	s.mu.Lock()
+	observer := s.observer
+	s.mu.Unlock()
+	if _, err := observer.Rest(ctx); err != nil {
+		return err
+	}
+	s.look(observer)
+	return nil
+}
+
 // Next goes on to the next step, once the current one passed; false where it has not, or is the last one.
 func (s *Session) Next() bool {
 	s.mu.Lock()

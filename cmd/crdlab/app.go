@@ -77,7 +77,7 @@ func (a *app) root() *cobra.Command {
 			help(of, args)
 		}
 	})
-	c.AddCommand(a.run(), a.tracks(), a.manifests(), a.serve(), a.check(), a.report(), a.reset(), a.clusters(), a.version(), a.completion())
+	c.AddCommand(a.run(), a.play(), a.tracks(), a.manifests(), a.serve(), a.check(), a.report(), a.reset(), a.clusters(), a.version(), a.completion())
 	for _, sub := range c.Commands() {
 		sub.Example = "  " + sub.Example // as help shows it
 	}
@@ -123,7 +123,7 @@ func (a *app) noCommand(c *cobra.Command, args []string) error {
 
 // colour says whether a stream is written to with colours.
 func (a *app) colour(f *os.File) bool {
-	return !a.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(f)
+	return !a.noColour() && os.Getenv("TERM") != "dumb" && isTerminal(f)
 }
 
 // text tells things to a person on standard output, as wide as the terminal is.

@@ -72,7 +72,7 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
-		what := map[string]string{"int": "a number", "bool": "true or false"}[invalid.GetFlag().Value.Type()]
+		what := map[string]string{"int": "a number", "bool": "true or false", "duration": "a time such as 2s"}[invalid.GetFlag().Value.Type()]
 		switch name := invalid.GetFlag().Name; {
 		case errors.Is(err, strconv.ErrRange):
 			return usage("--%s %s is no number that a computer takes; %s --help lists the flags", name, invalid.GetValue(), c.CommandPath())

@@ -18,31 +18,45 @@ import (
 )
 
 // lab opens the lab in the terminal; line by line where there is none, or it can do no more.
-func (a *app) lab(ctx context.Context) (err error) {
-	agreed, err := a.agree(ctx, &a.place, toWork, steps.Tracks()...)
+func (a *app) lab(ctx context.Context) error {
+	wayOn := ""
+	plain := !a.canShow()
+	if plain { // where there is no key for a reset
+		wayOn = "start crdlab again"
+	}
+	return a.open(ctx, &a.place, wayOn, steps.Tracks(), a.keeper(ctx), func(ctx context.Context, l *views.Lab) error {
+		if plain {
+			return views.Plain(ctx, l, l.Tracks[0].ID, a.in, a.out)
+		}
+		return views.Run(ctx, l, views.Options{NoColor: a.noColour()})
+	})
+}
+
+// open has a lab with tracks shown, and ends what was started for it. The way on is what to do where the server has ended
+// by itself; a nil keeper keeps nothing of what is done.
+func (a *app) open(ctx context.Context, at *place, wayOn string, tracks []*lesson.Track, keep *keeper, show func(context.Context, *views.Lab) error) (err error) {
+	agreed, err := a.agree(ctx, at, toWork, tracks...)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	plain := a.plain || !a.canShow()
-	server := newServer(a.place, lesson.RewriteWith(a.rewrite), plain)
+	server := newServer(*at, lesson.RewriteWith(a.rewrite), wayOn)
 	server.agreed = agreed
 	defer func() {
 		cancel()
 		err = errors.Join(err, closing(ctx, server.close))
 	}()
-	keep := a.keeper(ctx)
 	defer func() { a.tellKept(keep.failed()) }()
 	open := func(ctx context.Context, id string) (*lab.Session, error) {
 		track, err := findTrack(id)
 		if err != nil {
 			return nil, err
 		}
-		return lab.Open(ctx, lab.Options{Track: track, Cluster: server.running(), Widgets: a.widgets, Learner: a.place.learner,
-			Outlives: a.place.outlives(), RewriteWith: lesson.RewriteWith(a.rewrite)})
+		return lab.Open(ctx, lab.Options{Track: track, Cluster: server.running(), Widgets: a.widgets, Learner: at.learner,
+			Outlives: at.outlives(), RewriteWith: lesson.RewriteWith(a.rewrite)})
 	}
 	l := &views.Lab{
-		ClusterName: a.place.name(),
+		ClusterName: at.name(),
 		Start:       server.start,
 		Phases:      server.phases,
 		Open: func(ctx context.Context, id string) (views.Session, error) {
@@ -70,21 +84,17 @@ func (a *app) lab(ctx context.Context) (err error) {
 		a.tellKept(err)
 		l.Notice = "Where you left is not known everywhere; when you quit, see why."
 	}
-	for _, t := range steps.Tracks() {
+	for _, t := range tracks {
 		info := trackInfo(t)
 		info.Left = keep.left(t)
 		l.Tracks = append(l.Tracks, info)
 	}
-	if plain {
-		err = views.Plain(ctx, l, l.Tracks[0].ID, a.in, a.out)
-	} else {
-		err = views.Run(ctx, l, views.Options{NoColor: a.noColor || os.Getenv("NO_COLOR") != ""})
-	}
-	if a.place.cluster == onKind && server.running() != nil {
+	err = show(ctx, l)
+	if at.cluster == onKind && server.running() != nil {
 		a.note("The kind cluster %s goes on, and what the lab made on it; %s removes that, crdlab cluster delete --kind-name %s the cluster.",
-			a.place.kindName, a.place.reset(), a.place.kindName)
-	} else if a.place.outlives() && server.running() != nil {
-		a.note("What the lab made is still there; %s removes it.", a.place.reset())
+			at.kindName, at.reset(), at.kindName)
+	} else if at.outlives() && server.running() != nil {
+		a.note("What the lab made is still there; %s removes it.", at.reset())
 	}
 	switch {
 	case errors.Is(err, views.ErrInterrupted):
@@ -98,9 +108,12 @@ func (a *app) lab(ctx context.Context) (err error) {
 	return err
 }
 
-// canShow says whether there is a terminal that can show more than lines.
+// noColour says that no colours are wanted.
+func (a *app) noColour() bool { return a.noColor || os.Getenv("NO_COLOR") != "" }
+
+// canShow says whether there is a terminal that can show more than lines, and may.
 func (a *app) canShow() bool {
-	return isTerminal(a.in) && isTerminal(a.out) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
+	return !a.plain && isTerminal(a.in) && isTerminal(a.out) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
 }
 
 func trackInfo(t *lesson.Track) views.TrackInfo {
@@ -136,12 +149,8 @@ type server struct {
 	cluster cluster.Cluster
 }
 
-func newServer(at place, with lesson.RewriteWith, plain bool) *server {
-	s := &server{place: at, with: with, phases: make(chan views.Phase)}
-	if plain { // where there is no key for a reset
-		s.wayOn = "start crdlab again"
-	}
-	return s
+func newServer(at place, with lesson.RewriteWith, wayOn string) *server {
+	return &server{place: at, with: with, wayOn: wayOn, phases: make(chan views.Phase)}
 }
 
 // start returns when the server is live, and tells its phases until then.

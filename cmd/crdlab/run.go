@@ -58,9 +58,7 @@ func (a *app) run() *cobra.Command {
 	c.Flags().BoolVar(&f.faults, "faults", false, "not the steps, but what every fault of the webhook does to every operation")
 	f.place.flags(c)
 	outputFlag(c, &f.format, formatText, formatJSON, formatMarkdown)
-	_ = c.RegisterFlagCompletionFunc("until", func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return completeTrack(nil, args[:min(len(args), 1)], "")
-	})
+	completeSteps(c, "until")
 	return c
 }
 

@@ -73,3 +73,10 @@ func completeTrack(_ *cobra.Command, args []string, _ string) ([]cobra.Completio
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
+
+// completeSteps completes a flag with the steps of the track that is the command's argument.
+func completeSteps(c *cobra.Command, flag string) {
+	_ = c.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return completeTrack(nil, args[:min(len(args), 1)], "")
+	})
+}

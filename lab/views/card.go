@@ -106,7 +106,7 @@ func (s *screen) cardFrame() frame {
 	case done && s.step.Question == "":
 		return frame{line: s.ok, title: " " + s.okBold.of("✓ ") + s.bold.of("done") + " "}
 	case s.step.Question == "":
-		return frame{line: s.fg, heavy: s.focus.kind == onProse, title: " " + s.bold.of("No question here") + " ", foot: s.noise.of("enter apply")}
+		return frame{line: s.fg, heavy: s.focus.kind == onProse, title: " " + s.bold.of("No question here") + " ", foot: s.offered("enter apply")}
 	case done:
 		sign, line := s.judged()
 		return frame{line: line, title: " " + sign + s.bold.of(judgement(s.step)) + " "}
@@ -114,7 +114,15 @@ func (s *screen) cardFrame() frame {
 		return frame{line: s.dim, title: " " + s.bold.of("Your prediction") + " "}
 	}
 	return frame{line: s.fg, heavy: s.focus.kind == onProse, title: " " + s.bold.of("Your prediction") + " ",
-		foot: s.noise.of(optionKeys(len(s.step.Options)) + " choose · enter apply")}
+		foot: s.offered(optionKeys(len(s.step.Options)) + " choose · enter apply")}
+}
+
+// offered are keys at the edge of the card; nobody presses them where the track plays itself.
+func (s *screen) offered(keys string) string {
+	if s.player != nil {
+		return ""
+	}
+	return s.noise.of(keys)
 }
 
 func (s *screen) cardBody(w int) []string {

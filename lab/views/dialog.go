@@ -37,6 +37,9 @@ func (help) draw(m *program, w, h int) []string {
 		keys.Predict.SetHelp("1–"+number(n), keys.Predict.Help().Desc)
 	}
 	g := keys.groups()
+	if m.player != nil {
+		g = keys.playGroups()
+	}
 	col := func(gs ...group) []string {
 		out := []string{""}
 		for i, g := range gs {
@@ -53,7 +56,7 @@ func (help) draw(m *program, w, h int) []string {
 		}
 		return out
 	}
-	left, right := col(g[0], g[2]), col(g[1])
+	left, right := col(append(g[:1:1], g[2:]...)...), col(g[1])
 	right = append(right, "", p.bold.of("The signs"))
 	for _, s := range []struct{ sign, means string }{
 		{p.okBold.of("+"), "new since last time"}, {p.warnBold.of("~"), "changed"}, {p.badBold.of("-"), "gone"},

@@ -139,4 +139,5 @@ func (s *fixedSession) Reset(context.Context) error {
 }
 func (s *fixedSession) Select(namespace, name string) { s.note("select %s/%s", namespace, name) }
 func (s *fixedSession) Pause(yes bool)                { s.note("pause %t", yes) }
+func (s *fixedSession) Rest(context.Context) error    { return nil }
 func (s *fixedSession) Close(context.Context) error   { s.note("close"); return nil }

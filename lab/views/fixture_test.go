@@ -356,6 +356,15 @@ var fixtures = []fixture{
 	{"help", before, func(m *program) { m.dialogs = []dialog{help{}} }},
 	{"go-to", before, func(m *program) { m.dialogs = []dialog{&goingTo{at: 3}} }},
 	{"reset", before, func(m *program) { m.dialogs = []dialog{resetting{}} }},
+	{"playing", before, func(m *program) {
+		m.player = &player{caption: "chooses 1: nothing moves; it is an order for the next write"}
+	}},
+	{"playing-paused", applied, func(m *program) { m.player = &player{caption: "applied: Switch the storage version", paused: true} }},
+	{"playing-help", applied, func(m *program) { m.player, m.dialogs = &player{caption: "reads on"}, []dialog{help{}} }},
+	{"playing-failed", unwantedRefusal, func(m *program) {
+		m.player = &player{}
+		m.player.fail(ErrStepFailed)
+	}},
 	{"start", nil, func(m *program) {
 		m.start.heard(Phase{Name: "certificates", Done: true, Took: 20 * time.Millisecond}, m.clock())
 		m.start.heard(Phase{Name: "etcd"}, m.clock().Add(-300*time.Millisecond))

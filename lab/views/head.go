@@ -62,6 +62,8 @@ func (s *screen) noticeLine() string {
 		said = s.warnBold.of("▲ the cluster cannot be followed: ") + s.fg.of(clean(s.state.Trouble.Error()))
 	case s.state.Waiting != nil:
 		said = s.waiting(s.lay.notice.w - 8)
+	case s.player != nil:
+		said = s.player.said(s.pen)
 	case s.state.Paused:
 		said = s.warnBold.of("○ paused ") + s.dim.of("p goes on")
 	}

@@ -18,6 +18,7 @@ type keyMap struct {
 	Begin, Anew, NextGroup                                                                 key.Binding // of the start screen
 	Faults, Switch, Heal, Try, TryAll                                                      key.Binding // of the webhook; all but the first in their dialogs
 	Copy, File                                                                             key.Binding // of the dialog by hand
+	Hold, On                                                                               key.Binding // of a track that is played by itself
 }
 
 func bind(help, does string, keys ...string) key.Binding {
@@ -65,6 +66,8 @@ func newKeyMap() keyMap {
 		NextGroup: bind("tab", "next group", "tab"),
 		Copy:      bind("c", "copy", "c"),
 		File:      bind("o", "all in a file", "o"),
+		Hold:      bind("space", "pause, go on", "space"),
+		On:        bind("→ n", "next", "right", "n"),
 	}
 }
 
@@ -82,6 +85,11 @@ func (k keyMap) groups() []group {
 	}
 }
 
+// playGroups are those of a track that is played by itself.
+func (k keyMap) playGroups() []group {
+	return []group{{"The play", []key.Binding{k.Hold, k.On}}, {"The lab", []key.Binding{k.Help, k.Suspend, k.Quit}}}
+}
+
 // hint is a key with what it does just now.
 type hint struct{ key, does string }
 
@@ -91,6 +99,9 @@ func of(b key.Binding) hint { return hint{b.Help().Key, b.Help().Desc} }
 
 // nextKeys are the keys of a state of the session: the first is the next one to press.
 func (s *screen) nextKeys(k keyMap) []hint {
+	if s.player != nil {
+		return s.player.hints(k)
+	}
 	st := s.state
 	var out []hint
 	switch {

@@ -223,7 +223,7 @@ func (s *screen) failure(w int) []string {
 		body = append(body, s.flow(s.loudly(), h, w-4, " "+s.warnBold.of("▲ "), "   ")...)
 	}
 	switch {
-	case s.lookingBack():
+	case s.lookingBack(), s.player != nil: // there is no key for it
 	case len(s.step.Hints) > 0: // they are the way on
 		body = append(body, s.flow(s.quietly(), "K shows how by hand · r resets the track · enter tries it again", w-4, "   ", "   ")...)
 	default:

@@ -46,6 +46,7 @@ type program struct {
 	faulting *faulting               // a fault that is being switched
 	tried    map[string][]bench.Cell // what became of every operation, by the fault
 	leaving  bool                    // q was pressed while a step is at work: once more, and it quits
+	player   *player                 // who goes through the track by itself; nil where somebody does
 
 	scene    *scene
 	sceneFor sceneKey
@@ -363,6 +364,9 @@ func (m *program) press(k tea.KeyPressMsg) tea.Cmd {
 		}
 		return cmd
 	}
+	if m.player != nil {
+		return m.player.press(m, k)
+	}
 	switch {
 	case key.Matches(k, m.keys.Quit):
 		return m.leave(leaving)
@@ -436,7 +440,7 @@ func (m *program) lines() []string {
 
 // screen gathers what one picture needs. The scene is kept: it is made anew only for other observations.
 func (m *program) screen() *screen {
-	s := &screen{pen: m.pen, sight: m.sight, state: m.state, keys: m.keys, now: m.clock()}
+	s := &screen{pen: m.pen, sight: m.sight, state: m.state, keys: m.keys, now: m.clock(), player: m.player}
 	at := m.state.Current
 	if m.sight.back >= 0 {
 		at = m.sight.back

@@ -56,6 +56,8 @@ type screen struct {
 	aside bool   // the explanation stands in the card
 	keys  keyMap
 	now   time.Time
+
+	player *player // nil where somebody goes through the track
 }
 
 func (s *screen) lookingBack() bool { return s.step.Index != s.state.Current }

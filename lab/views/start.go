@@ -146,7 +146,9 @@ func (m *program) startLines() []string {
 		hints = append(hints, of(m.keys.NextGroup))
 	}
 	hints = append(hints, of(m.keys.Help).as("keys"), of(m.keys.Quit))
-	if m.call != nil || m.start.wanted != "" {
+	if m.player != nil {
+		hints = []hint{of(m.keys.Quit), of(m.keys.Help).as("keys"), of(m.keys.Suspend)}
+	} else if m.call != nil || m.start.wanted != "" {
 		hints[0] = of(m.keys.Escape).as("cancel")
 	}
 	return append(out, p.keyBar(w, hints))

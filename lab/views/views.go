@@ -42,6 +42,8 @@ type Session interface {
 	Reset(ctx context.Context) error
 	// Select asks that an object be held whole in the observations to come.
 	Select(namespace, name string)
+	// Rest waits until the state has all that the cluster shows, and nothing is left to be read.
+	Rest(ctx context.Context) error
 	// Pause holds up a rewrite, or lets it go on.
 	Pause(bool)
 	// Close ends the session.
@@ -101,6 +103,7 @@ type Options struct {
 	Theme   string // auto, dark, light, 16, none; auto where empty
 	NoColor bool
 	Track   string // to be opened as soon as the cluster is live; the start screen where empty
+	Play    *Play  // that track is played by itself; nil: somebody goes through it
 
 	// For tests and recordings: where empty, the process's own terminal is used and asked.
 	Input         io.Reader
@@ -129,6 +132,13 @@ func Run(ctx context.Context, l *Lab, o Options) error {
 	}
 	defer m.sessions.close(cancel)
 	options := []tea.ProgramOption{tea.WithContext(ctx)}
+	var model tea.Model = m
+	if o.Play != nil {
+		model = newPlayed(m, *o.Play, o.Track)
+		if o.Play.Unseen {
+			options = append(options, tea.WithInput(nil), tea.WithoutRenderer(), tea.WithoutSignalHandler())
+		}
+	}
 	if o.Input != nil {
 		options = append(options, tea.WithInput(o.Input))
 	}
@@ -144,10 +154,12 @@ func Run(ctx context.Context, l *Lab, o Options) error {
 	if o.Width > 0 {
 		options = append(options, tea.WithWindowSize(o.Width, o.Height))
 	}
-	_, err = tea.NewProgram(m, options...).Run()
+	_, err = tea.NewProgram(model, options...).Run()
 	switch {
 	case m.interrupted, errors.Is(err, tea.ErrInterrupted), ctx.Err() != nil:
 		return ErrInterrupted
+	case err == nil && m.player != nil:
+		return m.player.result()
 	}
 	return err
 }
