@@ -37,15 +37,15 @@ type Options struct {
 	RewriteWith lesson.RewriteWith
 }
 
-// Session is one learner's run of a track. Its methods may be called from several goroutines; one Apply, GoTo, Reset or Bench
-// goes on at a time, and a second one waits for it.
+// Session is one learner's run of a track. Its methods may be called from several goroutines; one Apply, GoTo, Reset, Park or
+// Bench goes on at a time, and a second one waits for it.
 type Session struct {
 	opts       Options
 	log        *evidence.Log
 	scope      cluster.Scope
 	kubeconfig *cluster.OwnKubeconfig // with the learner's namespace, where the cluster's has another
 
-	working sync.Mutex // held by what changes the cluster: Apply, GoTo, Reset, Bench
+	working sync.Mutex // held by what changes the cluster, or leaves it: Apply, GoTo, Reset, Park, Bench
 
 	mu        sync.Mutex
 	client    *evidence.Client
@@ -63,7 +63,7 @@ type Session struct {
 	changed   chan struct{}
 	resume    chan struct{} // closed while nothing is paused
 	closed    bool
-	halted    error // why the last reset did not come to its end; nil where it did
+	halted    error // why nobody follows the cluster: a reset did not come to its end, or it is parked; nil where it is followed
 }
 
 // Open prepares a cluster for a track: what a lab left there before is removed. The caller keeps the cluster. Where the
@@ -361,15 +361,18 @@ func (s *Session) Next() bool {
 	return true
 }
 
-// GoTo resets the cluster and applies all steps before the one given, so that it is the learner's turn there.
+// GoTo resets the cluster and applies all steps before the one given, so that it is the learner's turn there. What was
+// predicted at those steps stays.
 func (s *Session) GoTo(ctx context.Context, id string) error {
 	target := s.opts.Track.Step(id)
 	if target < 0 {
 		return fmt.Errorf("the track %s has no step %q", s.opts.Track.ID, id)
 	}
+	passed := s.State().Steps[:target]
 	if err := s.Reset(ctx); err != nil {
 		return err
 	}
+	s.recall(passed)
 	for range target {
 		if err := s.Apply(ctx); err != nil {
 			return err
@@ -380,6 +383,37 @@ func (s *Session) GoTo(ctx context.Context, id string) error {
 		}
 	}
 	return nil
+}
+
+// recall brings back what was predicted at steps before a reset.
+func (s *Session) recall(steps []*Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, was := range steps {
+		step := *s.state.Steps[i]
+		step.Given = was.Given
+		s.state.Steps[i] = &step
+	}
+	s.publish()
+}
+
+// errParked is for people: what a parked session answers, until it is taken up again.
+var errParked = errors.New("another track has the cluster")
+
+// Park leaves the cluster to another track's session, once what goes on has ended: nobody follows it any more, and no CRD
+// depends on this track's webhook, which is closed. What was seen stays in the state; Reset or GoTo takes the track up again.
+func (s *Session) Park(ctx context.Context) error {
+	s.working.Lock()
+	defer s.working.Unlock()
+	s.doing("leaving the cluster to another track")
+	s.unfollow()
+	err := s.endWebhook(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.webhook, s.guard = nil, nil
+	s.halted, s.state.Waiting = errParked, nil
+	s.publish()
+	return err
 }
 
 // Reset removes what the lab made, and begins again at the first step.
@@ -432,12 +466,13 @@ func (s *Session) trouble(err error) {
 	s.publish()
 }
 
-// unfollow ends the followers.
+// unfollow ends the followers. To do it twice does nothing.
 func (s *Session) unfollow() {
 	if s.stop == nil {
 		return
 	}
 	s.stop()
+	s.stop = nil
 	s.observer.Close()
 	s.followed.Wait()
 	s.client.Close()
