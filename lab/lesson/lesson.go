@@ -67,6 +67,8 @@ type Step struct {
 	ShowManagers bool
 	// Rewrites: it rewrites objects, and the learner may choose with what.
 	Rewrites bool
+	// WhatIf are the ids of tracks whose accident happens to people at this very step.
+	WhatIf []string
 	Actions  []Action
 	Predict  *Prediction
 	Checks   []Check
