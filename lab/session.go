@@ -405,7 +405,7 @@ var errParked = errors.New("another track has the cluster")
 func (s *Session) Park(ctx context.Context) error {
 	s.working.Lock()
 	defer s.working.Unlock()
-	s.doing("leaving the cluster to another track")
+	s.doing("lending the cluster to another track")
 	s.unfollow()
 	err := s.endWebhook(ctx)
 	s.mu.Lock()

@@ -68,11 +68,11 @@ type Step struct {
 	// Rewrites: it rewrites objects, and the learner may choose with what.
 	Rewrites bool
 	// WhatIf are the ids of tracks whose accident happens to people at this very step.
-	WhatIf []string
-	Actions  []Action
-	Predict  *Prediction
-	Checks   []Check
-	Wrong    []Diagnosis
+	WhatIf  []string
+	Actions []Action
+	Predict *Prediction
+	Checks  []Check
+	Wrong   []Diagnosis
 	// Lasts says whether what the step left behind is still there; all later steps stand on it. Nil: nothing to undo.
 	Lasts func(*evidence.Observation) bool
 }

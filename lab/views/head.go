@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/lesson"
 )
@@ -13,22 +15,18 @@ import (
 // head says where one is: the product, the track, how far, on which cluster, and whether it can be followed.
 func (s *screen) head() string {
 	st := s.state
-	left := " " + s.next("crdlab") + "  " + s.bold.of(clean(st.Track.ID))
-	if st.Live != nil && st.Live.CRD != nil {
-		left += s.noise.of("  strategy ") + s.dim.of(clean(st.Live.CRD.Strategy))
-	}
-	left += "   "
+	far := "   "
 	for i, step := range st.Steps {
 		switch {
 		case i < st.Current, i == st.Current && step.Phase == lab.Applied && step.Result != lesson.Failed:
-			left += s.fg.of("━")
+			far += s.fg.of("━")
 		case i == st.Current:
-			left += s.bold.of("╸")
+			far += s.bold.of("╸")
 		default:
-			left += s.line.of("─")
+			far += s.line.of("─")
 		}
 	}
-	left += "  " + s.dim.of(fmt.Sprintf("%d of %d", st.Current+1, len(st.Steps)))
+	far += "  " + s.dim.of(fmt.Sprintf("%d of %d", st.Current+1, len(st.Steps)))
 	right := s.ok.of("● live")
 	if st.Trouble != nil {
 		right = s.warn.of("▲ out of sight")
@@ -43,7 +41,21 @@ func (s *screen) head() string {
 		}
 		right = s.noise.of(name+"   "+clean(st.Cluster.Type+" "+st.Cluster.Version)+"   ") + right
 	}
-	return ends(left, right, s.lay.w)
+	left := " " + s.next("crdlab") + "  "
+	return ends(left+s.track(s.lay.w-width(left+far+right)-2)+far, right, s.lay.w)
+}
+
+// track names the track, and what branched off it; at most so wide.
+func (s *screen) track(w int) string {
+	if b := s.branch; b != nil {
+		from := s.dim.of(clean(b.place.track) + " ▸ what if: ")
+		return from + s.bold.of(ansi.Truncate(clean(b.title), max(0, w-width(from)), "…"))
+	}
+	name := s.bold.of(clean(s.state.Track.ID))
+	if live := s.state.Live; live != nil && live.CRD != nil {
+		name += s.noise.of("  strategy ") + s.dim.of(clean(live.CRD.Strategy))
+	}
+	return name
 }
 
 // noticeLine is the rule under the head; it carries what must not be missed.
@@ -64,6 +76,9 @@ func (s *screen) noticeLine() string {
 		said = s.waiting(s.lay.notice.w - 8)
 	case s.state.Paused:
 		said = s.warnBold.of("○ paused ") + s.dim.of("p goes on")
+	case s.branch != nil:
+		at := s.branch.place
+		said = s.bold.of("w") + s.dim.of(fmt.Sprintf(" leads back to step %d of %s, %s", at.number, clean(at.track), clean(at.title)))
 	}
 	return s.rule(said, s.lay.notice.w)
 }
