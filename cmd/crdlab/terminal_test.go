@@ -426,6 +426,30 @@ func TestEveryOperationIsTriedUnderAFault(t *testing.T) {
 	x.leave(0)
 }
 
+func TestAnAccidentThatTheClusterCannotCarryIsNotBegun(t *testing.T) {
+	t.Parallel()
+	x := openTerminal(t, 80, 24)
+	x.begin()
+	x.goTo("5", "Rewrite every object")
+	x.press("w")
+	x.see("What if …", "The controller that trims too early", "needs StorageVersionMigration, which embedded")
+	x.closeDialog("What if …")
+	x.press("q")
+	x.leave(0)
+}
+
+// goTo goes to a step by its number.
+func (x *terminal) goTo(number, title string) {
+	x.t.Helper()
+	x.press("g")
+	x.see("Go to a step")
+	x.press(number)
+	x.see("▸  " + number + " ")
+	x.press(enter)
+	x.see(title, number+" of 11")
+	x.offers("enter apply")
+}
+
 func TestAWrongPredictionIsCorrectedByWhatTheServerDid(t *testing.T) {
 	t.Parallel()
 	x := openTerminal(t, 160, 45)

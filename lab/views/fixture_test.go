@@ -372,7 +372,11 @@ var fixtures = []fixture{
 	{"what-if", branching, func(m *program) { m.dialogs = []dialog{&whatIf{at: 1}} }},
 	{"branch", before, accident},
 	{"branch-end", func() *lab.State { return last(applied()) }, accident},
-	{"leaving", func() *lab.State { return at(3, lab.Running, fiveOld) }, func(m *program) { accident(m); m.dialogs = []dialog{leavingBranch{}} }},
+	{"leaving", func() *lab.State { return at(3, lab.Running, fiveOld) }, func(m *program) {
+		accident(m)
+		m.call = &call{"applying step-4", func() {}}
+		m.dialogs = []dialog{leavingBranch{}}
+	}},
 	{"reset", before, func(m *program) { m.dialogs = []dialog{resetting{}} }},
 	{"start", nil, func(m *program) {
 		m.start.heard(Phase{Name: "certificates", Done: true, Took: 20 * time.Millisecond}, m.clock())

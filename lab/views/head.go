@@ -34,7 +34,7 @@ func (s *screen) head() string {
 		right = s.warn.of("○ waiting")
 	}
 	right += "  "
-	if s.lay.w >= 110 {
+	if s.lay.w >= 110 && s.branch == nil || s.lay.w >= 150 { // the names of two tracks take the room of the CRD's
 		name := clean(st.Resource.String())
 		if st.Live != nil && st.Live.CRD != nil && st.Live.CRD.Terminating {
 			name += s.warn.of(" ▲ terminating") + string(s.noise)

@@ -18,9 +18,9 @@ func (p *plain) ask(ctx context.Context, session Session, question string) (line
 	for {
 		switch {
 		case p.branch != nil:
-			p.say("(w: %s of %s)", p.branch.wayBack(), p.branch.place.track)
+			p.say("w leads %s of %s.", p.branch.wayBack(), p.branch.place.track)
 		case len(accidents) > 0:
-			p.say("(w: what if? lists accidents that happen to people at this step)")
+			p.say("What if? w lists accidents that happen to people at this step.")
 		}
 		line, ok = p.answer(ctx, question)
 		which, said := strings.CutPrefix(line, "w")
@@ -58,7 +58,7 @@ func (p *plain) accidents(accidents []TrackInfo) {
 			p.item("       ", "Not here: "+t.Unavailable)
 		}
 	}
-	p.say("w and its number begins one on this cluster. What the lab made is removed; afterwards this step is brought back as it is now.")
+	p.say("w and its number begins one on this cluster. What the lab made is removed; afterwards this step is made again as it is now.")
 	p.gap()
 }
 

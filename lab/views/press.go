@@ -84,13 +84,15 @@ func (m *program) pressSight(k tea.KeyPressMsg, s *screen) tea.Cmd {
 	return nil
 }
 
-// escape undoes one thing: a call that goes on, a zoom, the look back.
+// escape undoes one thing: a call that goes on, a zoom, the look back, and at last an accident, if that is meant.
 func (m *program) escape() {
 	switch {
 	case m.call != nil:
 		m.cancelCall()
 	case m.sight.zoom != noZoom:
 		m.sight.zoom = noZoom
+	case m.sight.back < 0 && m.branch != nil:
+		m.dialogs = append(m.dialogs, leavingBranch{})
 	default:
 		m.lookBack(m.state.Current)
 	}

@@ -237,7 +237,7 @@ func (d *whatIf) list(m *program, w int, whole bool) []string {
 	return out
 }
 
-// leavingBranch asks before an accident is left while a step of it is under way.
+// leavingBranch asks before an accident is left: while a step of it is under way, and by a key that people press for less.
 type leavingBranch struct{}
 
 func (leavingBranch) press(m *program, k tea.KeyPressMsg) (bool, tea.Cmd) {
@@ -250,7 +250,10 @@ func (leavingBranch) press(m *program, k tea.KeyPressMsg) (bool, tea.Cmd) {
 func (leavingBranch) draw(m *program, w, _ int) []string {
 	p := m.pen
 	w = min(w-4, 66)
-	said := "A step is under way. It is broken off where it is, what it made is removed, and the track that you came from is brought back."
+	said := fmt.Sprintf("What the lab made for it is removed, and step %d of %s is made again.", m.branch.place.number, m.branch.place.track)
+	if m.call != nil {
+		said = "A step is under way, and is broken off. " + said
+	}
 	lines := append([]string{""}, p.flow(p.clearly(), said, w-6, "", "")...)
 	lines = append(lines, "", p.next("enter leave")+"   "+p.bold.of("esc")+p.dim.of(" stay"), "")
 	return p.dialogBox(" "+p.bold.of("Leave the accident?")+" ", "", lines, w)

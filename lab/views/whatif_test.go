@@ -81,6 +81,10 @@ func TestAnAccidentBranchesOffAndLeadsBack(t *testing.T) {
 			m.strike("down")
 			m.through("enter")
 			asked(t, track, "park", "open stuck-deletion")
+			m.strike("esc", "esc")
+			if m.branch == nil {
+				t.Error("esc leaves without asking")
+			}
 			if !onScreen(m, "migrate ▸ what if: stuck-deletion") || !onScreen(m, "w leads back to step 4 of migrate") || !onScreen(m, "enter back to step 4") {
 				t.Error("the head does not say where one is, and how to come back")
 			}
@@ -162,7 +166,11 @@ func TestAStepUnderWayIsLeftOnlyWhenAsked(t *testing.T) {
 	_, cmd := m.Update(press("enter"))
 	done := make(chan tea.Msg)
 	go func() { done <- cmd() }()
-	m.strike("w", "esc")
+	m.strike("w")
+	if !onScreen(m, "A step is under way") {
+		t.Error("it is not said that a step is under way")
+	}
+	m.strike("esc")
 	if m.branch == nil {
 		t.Error("esc does not stay")
 	}
