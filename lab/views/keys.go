@@ -112,7 +112,7 @@ func (s *screen) nextKeys(k keyMap) []hint {
 	case s.failed():
 		out = append(out, of(k.Apply).as("try again"), of(k.GoTo).as("go to"), of(k.Reset).as("reset"))
 	case s.step.Phase == lab.Applied && st.Current == len(st.Steps)-1 && s.branch != nil:
-		out = append(out, of(k.Apply).as(s.branch.wayBack()), of(k.Back).as("look back"), of(k.Reset).as("reset"))
+		out = append(out, of(k.Apply).as(s.branch.place.wayBack()), of(k.Back).as("look back"), of(k.Reset).as("reset"))
 	case s.step.Phase == lab.Applied && st.Current == len(st.Steps)-1:
 		if k.Export.Enabled() {
 			out = append(out, of(k.Export))
@@ -133,8 +133,8 @@ func (s *screen) nextKeys(k keyMap) []hint {
 	if s.branches() && !s.failed() {
 		at := slices.IndexFunc(out, func(h hint) bool { return h.key == k.Back.Help().Key })
 		out = slices.Insert(out, max(at, 1), of(k.WhatIf).as("what if"))
-	} else if s.branch != nil && out[0].does != s.branch.wayBack() {
-		out = slices.Insert(out, 1, of(k.WhatIf).as(s.branch.wayBack()))
+	} else if s.branch != nil && out[0].does != s.branch.place.wayBack() {
+		out = slices.Insert(out, 1, of(k.WhatIf).as(s.branch.place.wayBack()))
 	}
 	out = append(out, of(k.NextPane).as("pane"), of(k.NextObject).as("object"))
 	if st.Webhook && !slices.ContainsFunc(out, func(h hint) bool { return h.key == k.Faults.Help().Key }) {

@@ -427,7 +427,7 @@ func (p *plain) goOn(ctx context.Context, session Session) (bool, error) {
 	p.gap()
 	where := "on"
 	if last {
-		where = p.branch.wayBack()
+		where = p.branch.place.wayBack()
 	}
 	if _, _, err := p.ask(ctx, session, "Press enter to go "+where+". "); err != nil {
 		return false, err

@@ -18,7 +18,7 @@ func (p *plain) ask(ctx context.Context, session Session, question string) (line
 	for {
 		switch {
 		case p.branch != nil:
-			p.say("w leads %s of %s.", p.branch.wayBack(), p.branch.place.track)
+			p.say("w leads %s of %s.", p.branch.place.wayBack(), p.branch.place.track)
 		case len(accidents) > 0:
 			p.say("What if? w lists accidents that happen to people at this step.")
 		}

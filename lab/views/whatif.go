@@ -37,22 +37,21 @@ func placeIn(st *lab.State) place {
 
 // restore resets a track, and brings it to the place again.
 func (p place) restore(ctx context.Context, s Session) error {
-	if err := s.GoTo(ctx, p.step); err != nil {
-		return err
+	err := s.GoTo(ctx, p.step)
+	if err == nil && p.given != "" {
+		err = s.Predict(p.given)
 	}
-	if p.given != "" {
-		if err := s.Predict(p.given); err != nil {
-			return err
-		}
+	if err == nil && p.done {
+		err = s.Apply(ctx)
 	}
-	if p.done {
-		return s.Apply(ctx)
+	if err != nil {
+		return fmt.Errorf("come %s of %s: %w", p.wayBack(), p.track, err)
 	}
 	return nil
 }
 
-// wayBack is what leads back, in few words.
-func (b *branch) wayBack() string { return fmt.Sprintf("back to step %d", b.place.number) }
+// wayBack is what leads there, in few words.
+func (p place) wayBack() string { return fmt.Sprintf("back to step %d", p.number) }
 
 // accidents are what branches off the step at which a learner is.
 func (l *Lab) accidents(st *lab.State) []TrackInfo {
@@ -87,7 +86,7 @@ func (s *sessions) branchOff(ctx context.Context, l *Lab, from Session, track st
 func (s *sessions) comeBack(ctx context.Context, accident Session, b *branch) error {
 	left := s.end(ctx, accident)
 	if err := b.place.restore(ctx, b.from); err != nil {
-		return fmt.Errorf("come %s of %s: %w", b.wayBack(), b.place.track, errors.Join(err, left))
+		return errors.Join(err, left)
 	}
 	return nil // what the accident could not put right has gone with the reset
 }
@@ -122,9 +121,11 @@ func (m *program) branchOff(track TrackInfo) tea.Cmd {
 	m.call = &call{"what if: " + track.Title, cancel}
 	b := &branch{from: m.session, title: track.Title}
 	earlier, begun := m.queue()
+	switched := m.stopSwitching()
 	return func() tea.Msg {
 		<-earlier // a prediction may have been given just before
 		close(begun)
+		<-switched
 		b.place = placeIn(b.from.State())
 		s, err := m.sessions.branchOff(ctx, m.lab, b.from, track.ID)
 		if err != nil {
@@ -142,7 +143,7 @@ func (m *program) branched(msg openedMsg) tea.Cmd {
 		return cmd
 	}
 	b := msg.branch
-	cmd := m.run(b.wayBack(), func(ctx context.Context) error { return keysAfter(b.place.restore(ctx, b.from)) })
+	cmd := m.run(b.place.wayBack(), func(ctx context.Context) error { return keysAfter(b.place.restore(ctx, b.from)) })
 	m.sight.notice = notice{text: "cancelled"}
 	if !errors.Is(msg.err, context.Canceled) {
 		m.sight.notice = notice{text: msg.err.Error(), bad: true}
@@ -155,8 +156,10 @@ func (m *program) comeBack() tea.Cmd {
 	b, accident := m.branch, m.session
 	m.cancelCall()
 	m.call, m.branch = nil, nil
+	switched := m.stopSwitching()
 	follows := m.take(b.from)
-	return tea.Batch(follows, m.run(b.wayBack(), func(ctx context.Context) error {
+	return tea.Batch(follows, m.run(b.place.wayBack(), func(ctx context.Context) error {
+		<-switched
 		return keysAfter(m.sessions.comeBack(ctx, accident, b))
 	}))
 }

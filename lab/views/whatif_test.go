@@ -189,6 +189,20 @@ func TestAStepUnderWayIsLeftOnlyWhenAsked(t *testing.T) {
 	}
 }
 
+func TestAFaultThatIsBeingSwitchedDoesNotReachTheAccident(t *testing.T) {
+	m, track, _ := branchable(t, branching, nil)
+	track.holdFault = make(chan struct{})
+	cmd := m.switchFault("down")
+	done := make(chan tea.Msg)
+	go func() { done <- cmd() }()
+	m.strike("w")
+	m.through("enter") // which waits for the end of the switching
+	m.Update(<-done)
+	if m.branch == nil || m.faulting != nil || slices.Index(track.asked, `fault "down"`) > slices.Index(track.asked, "park") {
+		t.Errorf("the session was asked for %q", track.asked)
+	}
+}
+
 func TestQuittingInAnAccidentClosesBoth(t *testing.T) {
 	m, track, accident := branchable(t, branching, nil)
 	m.sessions.all = []Session{track}
@@ -222,10 +236,33 @@ func TestPlainBranchesOffAndComesBack(t *testing.T) {
 			t.Error(err)
 		}
 		asked(t, track, append(want, "close")...)
+		if strings.Contains(input, "w") && !strings.Contains(out.String(), "What if? w lists accidents") {
+			t.Errorf("%q: the way is not told:\n%s", input, out.String())
+		}
 		if begun := slices.Contains(want, "park"); begun != strings.Contains(out.String(), "Back at step 4 of migrate: Switch the storage version") ||
 			begun && !slices.Equal(accident.asked[len(accident.asked)-2:], []string{"park", "close"}) {
 			t.Errorf("%q: %q\n%s", input, accident.asked, out.String())
 		}
+	}
+}
+
+func TestPlainGoesOnWhereAnAccidentDoesNotBegin(t *testing.T) {
+	track := &fixedSession{state: last(branching())}
+	l := plainLab(track)
+	l.Tracks = fixtureLab().Tracks
+	l.Open = func(_ context.Context, id string) (Session, error) {
+		if id == "migrate" {
+			return track, nil
+		}
+		return nil, errors.New("the server is gone")
+	}
+	var out strings.Builder
+	if err := Plain(t.Context(), l, "migrate", strings.NewReader("w 1\n3\n"), &out); err != nil {
+		t.Error(err)
+	}
+	asked(t, track, "park", "go to step-4", "predict nothing", "predict error", "apply", "close")
+	if !strings.Contains(out.String(), "What if: early-trim did not begin: the server is gone") {
+		t.Error(out.String())
 	}
 }
 
