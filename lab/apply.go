@@ -54,6 +54,9 @@ func (s *Session) Apply(ctx context.Context) error {
 	case unanswered(failure): // nothing can be judged of a cluster that does not answer
 		err = failure
 	case ctx.Err() == nil:
+		if failure == nil {
+			failure = s.judge(ctx, &step, env)
+		}
 		after, err = s.settled(ctx, i, observer)
 	}
 	switch {
@@ -121,6 +124,18 @@ func (s *Session) act(ctx context.Context, i int, env *lesson.Env, observer *evi
 			return syncErr
 		}
 	}
+	return nil
+}
+
+// judge asks for the verdict, where a step is proven by one.
+func (s *Session) judge(ctx context.Context, step *Step, env *lesson.Env) error {
+	if step.Lesson.Judge == nil {
+		return nil
+	}
+	if err := step.Lesson.Judge(ctx, env); err != nil {
+		return fmt.Errorf("ask for the verdict: %w", err)
+	}
+	s.update(step.Index, func(step *Step) { step.Verdict = env.Verdict })
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/crdlab/crdlab/lab/cluster"
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/verdict"
 )
 
 // shown is how many exchanges a State carries.
@@ -82,7 +83,7 @@ func (s *Session) look(observer *evidence.Observer) bool {
 	s.state.Undone = s.undone(live)
 	s.publish()
 	now := s.state.Steps[s.state.Current]
-	return open(now) && !sameCluster(now.Before, live) || s.handled(now)
+	return open(now) && !sameCluster(now.Before, live) || s.byOthers(now)
 }
 
 // open says whether a step still waits to be done: nobody has done it, or it failed.
@@ -90,8 +91,8 @@ func open(step *Step) bool {
 	return step.Phase == Ready || step.Phase == Applied && step.Result == lesson.Failed
 }
 
-// handled says whether somebody else has sent requests since it became the learner's turn.
-func (s *Session) handled(step *Step) bool {
+// byOthers says whether somebody else has sent requests since it became the learner's turn.
+func (s *Session) byOthers(step *Step) bool {
 	return open(step) && slices.ContainsFunc(s.exchanges(), func(x evidence.Exchange) bool { return x.Actor == evidence.ByHand })
 }
 
@@ -120,31 +121,57 @@ func (s *Session) byHand(ctx context.Context, observer *evidence.Observer) {
 	if err != nil {
 		return // the trouble is in the state already
 	}
+	said := s.judgedByHand(ctx, live)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.state.Steps[s.state.Current]
 	if !open(now) || len(now.Lesson.Checks) == 0 {
 		return
 	}
+	step := s.handled(now)
+	step.Verdict = said
+	e := s.evidence(step, live)
+	switch {
+	case s.holds(step, e, lesson.Done):
+		step.ByHand, step.Err = true, nil
+		step.Observations = []*evidence.Observation{at(step.Before, "before")}
+		s.conclude(step, live, time.Since(step.Before.At))
+	case step.Phase == Applied: // it failed: what is seen now may be for another reason
+		step.Observations = []*evidence.Observation{at(step.Before, "before")}
+		s.conclude(step, live, step.Took)
+	default:
+		step.Hints = s.hints(step, e)
+	}
+	s.state.Steps[now.Index] = step
+	s.publish()
+}
+
+// handled is a copy of an open step, with what has been asked since it became the learner's turn; the lock is held.
+func (s *Session) handled(now *Step) *Step {
 	step := *now
 	step.Exchanges = s.exchanges()
 	if now.Phase == Ready {
 		step.Conversions = s.conversions(step.Reviewed, keptReviews)
 	}
-	e := s.evidence(&step, live)
-	switch {
-	case s.holds(&step, e, lesson.Done):
-		step.ByHand, step.Err = true, nil
-		step.Observations = []*evidence.Observation{at(step.Before, "before")}
-		s.conclude(&step, live, time.Since(step.Before.At))
-	case step.Phase == Applied: // it failed: what is seen now may be for another reason
-		step.Observations = []*evidence.Observation{at(step.Before, "before")}
-		s.conclude(&step, live, step.Took)
-	default:
-		step.Hints = s.hints(&step, e)
+	return &step
+}
+
+// judgedByHand asks for the verdict that the current step is proven by, once nothing else is missing; nil before.
+func (s *Session) judgedByHand(ctx context.Context, live *evidence.Observation) *verdict.Verdict {
+	s.mu.Lock()
+	now := s.state.Steps[s.state.Current]
+	asks := open(now) && now.Lesson.Judge != nil
+	if asks {
+		step := s.handled(now)
+		step.Verdict = &verdict.Verdict{Verdict: verdict.Complete} // as if
+		asks = s.holds(step, s.evidence(step, live), lesson.Done)
 	}
-	s.state.Steps[now.Index] = &step
-	s.publish()
+	env := s.env()
+	s.mu.Unlock()
+	if !asks || now.Lesson.Judge(ctx, env) != nil { // what cannot be asked for now is asked for at the next change
+		return nil
+	}
+	return env.Verdict
 }
 
 // sameCluster says that two observations show the same CRD and the same objects.

@@ -1,5 +1,6 @@
 // Package manifests holds the YAML that steps apply, as templates: one folder a track, one file an action of a step,
-// named STEP.ACTION.yaml. The namespace is that of the kubeconfig's context and stands in none of them.
+// named STEP.ACTION.yaml. What several tracks of a group apply stands once, in the group's folder, as ACTION.yaml. The
+// namespace is that of the kubeconfig's context and stands in none of them.
 package manifests
 
 import (
@@ -7,6 +8,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"path"
 	"strings"
 	"text/template"
 )
@@ -47,7 +49,7 @@ func Extra(own, wanted int) []Object {
 
 // Render returns the YAML of one action of a step.
 func Render(track, step, action string, data Data) ([]byte, error) {
-	name := path(track, step, action)
+	name := find(track, step, action)
 	raw, err := files.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("there is no manifest %s", name)
@@ -65,11 +67,20 @@ func Render(track, step, action string, data Data) ([]byte, error) {
 
 // Has says whether an action of a step has a manifest.
 func Has(track, step, action string) bool {
-	_, err := fs.Stat(files, path(track, step, action))
+	_, err := fs.Stat(files, find(track, step, action))
 	return err == nil
 }
 
-func path(track, step, action string) string { return track + "/" + step + "." + action + ".yaml" }
+// find returns the file of an action: the track's own, or the one that its group has for all.
+func find(track, step, action string) string {
+	own, common := track+"/"+step+"."+action+".yaml", path.Dir(track)+"/"+action+".yaml"
+	if _, err := fs.Stat(files, own); err != nil && path.Dir(track) != "." {
+		if _, err := fs.Stat(files, common); err == nil {
+			return common
+		}
+	}
+	return own
+}
 
 // Split takes a YAML stream apart.
 func Split(stream []byte) []string {

@@ -53,8 +53,10 @@ type Cause struct {
 // Refused says that the server answered with an error.
 func (x *Exchange) Refused() bool { return x.Status >= 400 }
 
-// DryRun says that the request asked the server to change nothing.
-func (x *Exchange) DryRun() bool { return strings.Contains(x.Path, "dryRun=All") }
+// DryRun says that the request asked the server to change nothing; kubectl says so of a deletion in its body.
+func (x *Exchange) DryRun() bool {
+	return strings.Contains(x.Path, "dryRun=All") || x.Method == http.MethodDelete && strings.Contains(x.Body, `"dryRun":["All"]`)
+}
 
 // To says whether the request went to a path (without its query).
 func (x *Exchange) To(path string) bool {

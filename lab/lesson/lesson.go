@@ -72,7 +72,10 @@ type Step struct {
 	Actions []Action
 	Predict *Prediction
 	Checks  []Check
-	Wrong   []Diagnosis
+	// Judge asks for the verdict that the step is proven by. The lab does it when the actions are done; or, where somebody does the
+	// step by hand, when all the other checks hold.
+	Judge func(context.Context, *Env) error
+	Wrong []Diagnosis
 	// Lasts says whether what the step left behind is still there; all later steps stand on it. Nil: nothing to undo.
 	Lasts func(*evidence.Observation) bool
 }

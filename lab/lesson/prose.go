@@ -261,5 +261,30 @@ func (e Evidence) IsList() func(evidence.Exchange) bool {
 	}
 }
 
+// Sent is the first request of a method for an object at a version, in the step: {{with .Sent "DELETE" new "alpha"}}{{.Status}}{{end}};
+// nil where there was none.
+func (e Evidence) Sent(method, version, object string) *evidence.Exchange {
+	return e.Find(e.About(method, version, object))
+}
+
+// About accepts the requests of a method for an object at a version. A create is known by the object's name in its body.
+func (e Evidence) About(method, version, object string) func(evidence.Exchange) bool {
+	path := evidence.ObjectPath(e.Resource, version, e.Namespace, object)
+	if method == http.MethodPost {
+		path = evidence.CollectionPath(e.Resource, version, e.Namespace)
+	}
+	return func(x evidence.Exchange) bool {
+		return x.Method == method && x.To(path) && (method != http.MethodPost || strings.Contains(x.Body, `"`+object+`"`) || strings.Contains(x.Body, "name: "+object))
+	}
+}
+
+// Listing is the first list of all objects of a version in the step, as kubectl asks for one; nil where there was none.
+func (e Evidence) Listing(version string) *evidence.Exchange {
+	path := evidence.CollectionPath(e.Resource, version, e.Namespace)
+	return e.Find(func(x evidence.Exchange) bool {
+		return x.Method == http.MethodGet && x.To(path) && strings.Contains(x.Path, "limit=")
+	})
+}
+
 // StoredVersion is the version of an object's bytes, after the step; empty where it is not known.
 func (e Evidence) StoredVersion(object string) string { return e.After.Object(object).StoredVersion() }

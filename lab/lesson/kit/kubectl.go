@@ -81,3 +81,8 @@ func RewriteCommands(at string) Commands {
 
 // AskRemoval asks by a dry run whether the oldest version may go.
 var AskRemoval = Kubectl(`kubectl patch crd CRD --dry-run=server --type=json -p '[{"op":"test","path":"/spec/versions/0/name","value":"OLDVERSION"},` + RemoveOldest + `]'`)
+
+// CollectionURL is where kubectl finds the objects of a version, for requests that it has no command for.
+func CollectionURL(version string) string {
+	return "/apis/GROUP/" + version + "/namespaces/$(kubectl config view --minify -o jsonpath='{..namespace}')/widgets"
+}

@@ -4,24 +4,17 @@ package pitfalls
 
 import (
 	"embed"
-	"io/fs"
 
 	"github.com/crdlab/crdlab/lab/lesson"
 )
 
 // Tracks are the pitfalls, in the order in which they are offered.
 func Tracks() []*lesson.Track {
-	return []*lesson.Track{SVMRecord()}
+	return []*lesson.Track{
+		EarlyTrim(),
+		SVMRecord(),
+	}
 }
 
 //go:embed */*.md
 var prose embed.FS
-
-// proseOf is the folder of a track's prose.
-func proseOf(name string) fs.FS {
-	folder, err := fs.Sub(prose, name)
-	if err != nil {
-		panic(err) // the name is no path
-	}
-	return folder
-}

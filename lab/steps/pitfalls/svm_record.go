@@ -17,27 +17,18 @@ import (
 // SVMRecord is the track of a StorageVersionMigration that trims the record although objects are left: where it has failed,
 // and, from a CRD's second one on, before its first write.
 func SVMRecord() *lesson.Track {
-	t := svmRecord{old: "v1alpha1", new: "v1beta1", poison: "charlie"}
-	return &lesson.Track{
-		ID:       "pitfalls/svm-record",
-		Group:    lesson.Pitfalls,
-		Strategy: "None",
-		Versions: []string{t.old, t.new},
-		Plural:   "widgets",
-		Minutes:  10,
-		Needs:    []lesson.Needs{lesson.NeedsBytes, lesson.NeedsMigration},
-		Subject:  t.poison,
-		Named:    []string{"alpha", "bravo", t.poison, "delta", "echo"},
-		Prose:    proseOf("svm-record"),
-		Steps:    []lesson.Step{t.firstMigration(), t.secondMigration(), t.removal(), t.wayBack()},
-	}
+	t := svmRecord{}
+	track := pitfall("svm-record", 10, t.firstMigration(), t.secondMigration(), t.removal(), t.wayBack())
+	track.Needs = []lesson.Needs{lesson.NeedsBytes, lesson.NeedsMigration}
+	track.Subject = poison
+	return track
 }
 
-// svmRecord are the names that its steps use.
-type svmRecord struct {
-	old, new string
-	poison   string // the object that the new version's schema refuses
-}
+// svmRecord has the track's steps.
+type svmRecord struct{}
+
+// poison is the object that the new version's schema refuses.
+const poison = charlie
 
 // tierPatch gives an object what the new version requires.
 const tierPatch = `{"spec":{"tier":"silver"}}`
@@ -59,7 +50,7 @@ func (t svmRecord) firstMigration() lesson.Step {
 		Actions: []lesson.Action{kit.CreateCRD(svmFirst, "crd"), {
 			ID: "widgets",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				return kit.Create(ctx, env, svmFirst, "widgets", t.old)
+				return kit.Create(ctx, env, svmFirst, "widgets", oldVersion)
 			},
 			Kubectl: kit.FromManifest("kubectl apply", svmFirst, "widgets"),
 			Change:  kit.Lines("+ the widgets; charlie has no tier"),
@@ -80,17 +71,17 @@ func (t svmRecord) firstMigration() lesson.Step {
 			Options: []string{"both", "new", "old"},
 			Answer: func(e lesson.Evidence) (string, error) {
 				is := e.After.StoredVersions()
-				return kit.Choose([]string{"both", "new", "old"}, len(is) == 2, slices.Equal(is, []string{t.new}), slices.Equal(is, []string{t.old}))
+				return kit.Choose([]string{"both", "new", "old"}, len(is) == 2, slices.Equal(is, []string{newVersion}), slices.Equal(is, []string{oldVersion}))
 			},
 		},
 		Checks: []lesson.Check{
 			{ID: "failed", Kind: lesson.Done, Eval: migrationFailed},
 			{ID: "left", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: t.poisonIsOld},
 			{ID: "record", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
-				if e.After.Lists(t.old) && migrationFailed(e).Result == lesson.Passed {
+				if e.After.Lists(oldVersion) && migrationFailed(e).Result == lesson.Passed {
 					return notShown(e, begins)
 				}
-				return kit.Record(t.new)(e)
+				return kit.Record(newVersion)(e)
 			}},
 			{ID: "removable", Kind: lesson.Done, Eval: t.removable},
 		},
@@ -127,7 +118,7 @@ func (t svmRecord) secondMigration() lesson.Step {
 			Options: []string{"start", "end", "never"},
 			Answer: func(e lesson.Evidence) (string, error) {
 				ended := migrationFailed(e).Result == lesson.Passed
-				return kit.Choose([]string{"start", "end", "never"}, t.trimmedFirst(e), ended && !e.After.Lists(t.old), ended)
+				return kit.Choose([]string{"start", "end", "never"}, t.trimmedFirst(e), ended && !e.After.Lists(oldVersion), ended)
 			},
 		},
 		Checks: []lesson.Check{
@@ -137,7 +128,7 @@ func (t svmRecord) secondMigration() lesson.Step {
 				if o == nil {
 					return lesson.Holds(false, want, "nobody saw it")
 				}
-				return lesson.Holds(o.Lists(t.old) && o.StorageVersion() == t.new && o.Stored.ByVersion[t.old] == o.Stored.Total, want, seen(o))
+				return lesson.Holds(o.Lists(oldVersion) && o.StorageVersion() == newVersion && o.Stored.ByVersion[oldVersion] == o.Stored.Total, want, seen(o))
 			}},
 			{ID: "trimmed-first", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
 				if !e.Migrated() || e.AfterAction("migrate") == nil {
@@ -161,7 +152,7 @@ func (t svmRecord) removal() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "crd",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				return kit.Replacing(ctx, env, t.new, func() error { return kit.ApplyCRD(ctx, env, svmRemoval, "crd") })
+				return kit.Replacing(ctx, env, newVersion, func() error { return kit.ApplyCRD(ctx, env, svmRemoval, "crd") })
 			},
 			Kubectl: kit.PatchCRD(kit.RemoveOldest),
 			Change:  kit.Lines("- spec.versions[v1alpha1]"),
@@ -169,7 +160,7 @@ func (t svmRecord) removal() lesson.Step {
 		}, {
 			ID: "list",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				_, err := env.Client.Get(ctx, env.Path(t.new, ""), url.Values{"limit": {"500"}})
+				_, err := env.Client.Get(ctx, env.Path(newVersion, ""), url.Values{"limit": {"500"}})
 				return err
 			},
 			Kubectl: kit.Kubectl("sleep 1; kubectl get NEW"),
@@ -179,28 +170,16 @@ func (t svmRecord) removal() lesson.Step {
 		Predict: &lesson.Prediction{
 			Options: []string{"others", "all", "error"},
 			Answer: func(e lesson.Evidence) (string, error) {
-				x := t.listed(e)
-				return kit.Choose([]string{"error", "all", "others"}, x != nil && x.Refused(), x != nil && e.After.Version(t.old) != nil, x != nil)
+				x := e.Listing(newVersion)
+				return kit.Choose([]string{"error", "all", "others"}, x != nil && x.Refused(), x != nil && e.After.Version(oldVersion) != nil, x != nil)
 			},
 		},
 		Checks: []lesson.Check{
-			{ID: "removed", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				if e.Before.Lists(t.old) {
-					return notShown(e, kit.ChangesCRD)
-				}
-				return lesson.Expected("not in spec.versions", kit.Flags(e, t.old))
-			}},
+			{ID: "removed", Kind: lesson.Done, Eval: t.ifRemoved(isRemoved)},
 			{ID: "unreadable", Kind: lesson.Done, Eval: t.ifRemoved(func(e lesson.Evidence) lesson.Outcome {
-				return lesson.Expected(http.StatusInternalServerError, e.Status(t.poison, t.new))
+				return lesson.Expected(http.StatusInternalServerError, e.Status(poison, newVersion))
 			})},
-			{ID: "list", Kind: lesson.Done, Eval: t.ifRemoved(func(e lesson.Evidence) lesson.Outcome {
-				const want = "the list is refused"
-				x := t.listed(e)
-				if x == nil {
-					return lesson.Holds(false, want, "nobody listed them")
-				}
-				return lesson.Holds(x.Refused(), want, kit.Answer(*x))
-			})},
+			{ID: "list", Kind: lesson.Done, Eval: t.ifRemoved(listRefused)},
 			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: kit.BytesUnchanged},
 		},
 	}
@@ -215,79 +194,50 @@ func (t svmRecord) wayBack() lesson.Step {
 				if err := kit.ApplyCRD(ctx, env, svmWayBack, "unserved"); err != nil {
 					return err
 				}
-				if err := kit.Until(ctx, env, env.Path(t.new, t.poison), kit.Answers(http.StatusOK)); err != nil {
+				if err := kit.Until(ctx, env, env.Path(newVersion, poison), kit.Answers(http.StatusOK)); err != nil {
 					return err
 				}
-				return kit.Get(ctx, env, t.new, t.poison)
+				return kit.Get(ctx, env, newVersion, poison)
 			},
-			Kubectl: kit.Then(kit.FromManifest("kubectl apply", svmWayBack, "unserved"), kit.Kubectl("sleep 1; kubectl get NEW "+t.poison)),
+			Kubectl: kit.Then(kit.FromManifest("kubectl apply", svmWayBack, "unserved"), kit.Kubectl("sleep 1; kubectl get NEW "+poison)),
 			Change:  kit.Lines("+ spec.versions[v1alpha1]  not served"),
 		}, {
 			ID: "mend",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				_, err := env.Client.Patch(ctx, env.Path(t.new, t.poison), evidence.MergePatch, kit.Lab, []byte(tierPatch))
+				_, err := env.Client.Patch(ctx, env.Path(newVersion, poison), evidence.MergePatch, kit.Lab, []byte(tierPatch))
 				return err
 			},
-			Kubectl: kit.Kubectl(`sleep 1; kubectl patch NEW ` + t.poison + ` --type=merge -p '` + tierPatch + `'`),
+			Kubectl: kit.Kubectl(`sleep 1; kubectl patch NEW ` + poison + ` --type=merge -p '` + tierPatch + `'`),
 			Change:  kit.Lines("+ charlie's spec.tier"),
 		}, {
 			ID: "rewrite",
 			Do: func(ctx context.Context, env *lesson.Env) (err error) {
-				if env.Rewrite, err = kit.Rewriter(env).Rewrite(ctx, t.new); err != nil {
+				if env.Rewrite, err = kit.Rewriter(env).Rewrite(ctx, newVersion); err != nil {
 					return err
 				}
 				return kit.Trim(ctx, env) // of a record that was true
 			},
 			Kubectl: kit.Then(kit.RewriteCommands("NEW"), kit.TrimCommands),
 			Change:  kit.Lines("~ every widget: a merge patch {} at v1beta1", "  status.storedVersions, where it names v1alpha1"),
-		}, {
-			ID: "relabel",
-			Do: func(ctx context.Context, env *lesson.Env) (err error) {
-				env.Rewrite, err = kit.Rewriter(env).Relabel(ctx, []string{t.old}, t.new)
-				return err
-			},
-			Kubectl: kit.RelabelCommands,
-			Change:  kit.Lines("~ metadata.managedFields[*].apiVersion  v1beta1"),
-		}, {
+		}, relabel(), {
 			ID: "remove",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				return kit.Replacing(ctx, env, t.new, func() error { return kit.ApplyCRD(ctx, env, svmRemoval, "crd") })
+				return kit.Replacing(ctx, env, newVersion, func() error { return kit.ApplyCRD(ctx, env, svmRemoval, "crd") })
 			},
 			Kubectl: kit.PatchCRD(kit.RemoveOldest),
 			Change:  kit.Lines("- spec.versions[v1alpha1]"),
-		}, {
-			ID:      "verdict",
-			Do:      kit.Judge,
-			Kubectl: kit.Kubectl("kubectl get NEW"),
-			Change:  kit.Lines("  the verdict"),
 		}},
+		Judge: kit.Judge,
 		Predict: &lesson.Prediction{
 			Options: []string{"readable", "lost"},
 			Answer: func(e lesson.Evidence) (string, error) {
 				x := e.Find(func(x evidence.Exchange) bool {
-					return x.Method == http.MethodGet && x.To(kit.ObjectPath(e, t.new, t.poison))
+					return x.Method == http.MethodGet && x.To(kit.ObjectPath(e, newVersion, poison))
 				})
 				return kit.Choose([]string{"readable", "lost"}, x != nil && x.Status == http.StatusOK, x != nil)
 			},
 		},
-		Checks: []lesson.Check{
-			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.StoredAt(func(e lesson.Evidence) map[string]int {
-				return map[string]int{t.new: e.Before.Stored.Total}
-			})},
-			{ID: "record", Kind: lesson.Done, Eval: kit.Record(t.new)},
-			{ID: "removed", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				return lesson.Expected("not in spec.versions", kit.Flags(e, t.old))
-			}},
-			{ID: "readable", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				for _, o := range e.After.Objects {
-					if s := e.Status(o.Name, t.new); s != http.StatusOK {
-						return lesson.Expected("200 for every object", fmt.Sprintf("%s: %d", o.Name, s))
-					}
-				}
-				return lesson.Holds(len(e.After.Objects) > 0, "200 for every object", "200 for every object")
-			}},
-			{ID: "complete", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.Complete},
-		},
+		Checks: inPlace(),
 	}
 }
 
@@ -303,10 +253,10 @@ func (t svmRecord) rollBack(ctx context.Context, env *lesson.Env) (err error) {
 	if err := kit.ApplyCRD(ctx, env, svmSecond, "roll-back"); err != nil {
 		return err
 	}
-	if _, err := kit.Rewriter(env).WaitInEffect(ctx, t.old, nil); err != nil {
+	if _, err := kit.Rewriter(env).WaitInEffect(ctx, oldVersion, nil); err != nil {
 		return err
 	}
-	env.Rewrite, err = kit.Rewriter(env).Rewrite(ctx, t.old)
+	env.Rewrite, err = kit.Rewriter(env).Rewrite(ctx, oldVersion)
 	return err
 }
 
@@ -320,7 +270,7 @@ func (t svmRecord) migrate(ctx context.Context, env *lesson.Env, step string, en
 	if err != nil {
 		return err
 	}
-	env.Rewrite, err = kit.Rewriter(env).FollowMigration(ctx, t.new, name, enough)
+	env.Rewrite, err = kit.Rewriter(env).FollowMigration(ctx, newVersion, name, enough)
 	return err
 }
 
@@ -328,8 +278,8 @@ func (t svmRecord) migrate(ctx context.Context, env *lesson.Env, step string, en
 // that was seen, it goes back, and begins again.
 func (t svmRecord) catchTheTrim(ctx context.Context, env *lesson.Env) error {
 	for try := 1; ; try++ {
-		err := t.migrate(ctx, env, svmSecond, func(m *rewrite.Migration) bool { return !slices.Contains(m.StoredVersions, t.old) })
-		if err != nil || env.Rewrite.After.ByVersion[t.new] == 0 || try == tries {
+		err := t.migrate(ctx, env, svmSecond, func(m *rewrite.Migration) bool { return !slices.Contains(m.StoredVersions, oldVersion) })
+		if err != nil || env.Rewrite.After.ByVersion[newVersion] == 0 || try == tries {
 			return err
 		}
 		if err := t.migrate(ctx, env, svmSecond, func(m *rewrite.Migration) bool { return m.Ended }); err != nil {
@@ -387,7 +337,7 @@ func migrationFailed(e lesson.Evidence) lesson.Outcome {
 }
 
 func (t svmRecord) poisonIsOld(e lesson.Evidence) lesson.Outcome {
-	return lesson.Expected(t.poison+" stored at "+t.old, t.poison+" stored at "+e.After.Object(t.poison).StoredVersion())
+	return lesson.Expected(poison+" stored at "+oldVersion, poison+" stored at "+e.After.Object(poison).StoredVersion())
 }
 
 // removable checks that the server would let the old version go, while objects are stored at it.
@@ -402,22 +352,15 @@ func (t svmRecord) removable(e lesson.Evidence) lesson.Outcome {
 // trimmedFirst says whether the record did not name the old version any more while every object was stored at it.
 func (t svmRecord) trimmedFirst(e lesson.Evidence) bool {
 	was, o := e.AfterAction("switch"), e.AfterAction("migrate")
-	return was.Lists(t.old) && o != nil && !o.Lists(t.old) && o.Stored.Total > 0 && o.Stored.ByVersion[t.old] == o.Stored.Total
+	return was.Lists(oldVersion) && o != nil && !o.Lists(oldVersion) && o.Stored.Total > 0 && o.Stored.ByVersion[oldVersion] == o.Stored.Total
 }
 
 // ifRemoved makes a check only where the old version was removed.
 func (t svmRecord) ifRemoved(check func(lesson.Evidence) lesson.Outcome) func(lesson.Evidence) lesson.Outcome {
 	return func(e lesson.Evidence) lesson.Outcome {
-		if e.Before.Lists(t.old) {
+		if e.Before.Lists(oldVersion) {
 			return notShown(e, kit.ChangesCRD)
 		}
 		return check(e)
 	}
-}
-
-// listed is the last list of all widgets that was asked for.
-func (t svmRecord) listed(e lesson.Evidence) *evidence.Exchange {
-	return e.Find(func(x evidence.Exchange) bool {
-		return x.Method == http.MethodGet && x.To(evidence.CollectionPath(e.Resource, t.new, e.Namespace))
-	})
 }

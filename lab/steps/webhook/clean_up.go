@@ -59,7 +59,7 @@ func cleanUp() lesson.Step {
 			{ID: "removed", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				return lesson.Expected("not in spec.versions", kit.Flags(e, oldVersion))
 			}},
-			{ID: "strategy", Kind: lesson.Done, Eval: strategy("None")},
+			{ID: "strategy", Kind: lesson.Done, Eval: kit.Strategy("None")},
 			{ID: "applied", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				x := teamApply(e)
 				if x == nil {

@@ -26,13 +26,13 @@ func oneObjectTwoViews() lesson.Step {
 			Kubectl: kit.Kubectl("kubectl get NEW alpha -o yaml"),
 		}, {
 			ID: "list-other", Count: true,
-			Do:      func(ctx context.Context, env *lesson.Env) error { return list(ctx, env, newVersion, false) },
+			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.List(ctx, env, newVersion, false) },
 			Kubectl: kit.Kubectl("kubectl get NEW"),
 			Change:  kit.Lines("  LIST at v1beta1, as kubectl does, and from the cache"),
 		}, {
 			ID: "list-cached", Count: true,
-			Do:      func(ctx context.Context, env *lesson.Env) error { return list(ctx, env, newVersion, true) },
-			Kubectl: kit.Kubectl("kubectl get --raw \"" + collection("NEWVERSION") + "?resourceVersion=0\""),
+			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.List(ctx, env, newVersion, true) },
+			Kubectl: kit.Kubectl("kubectl get --raw \"" + kit.CollectionURL("NEWVERSION") + "?resourceVersion=0\""),
 		}, {
 			ID: "create-stored", Count: true,
 			Do: func(ctx context.Context, env *lesson.Env) error {
@@ -49,17 +49,17 @@ func oneObjectTwoViews() lesson.Step {
 		}, {
 			ID: "patch-other", Count: true,
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				return patch(ctx, env, hotel, `{"spec":{"replicas":2}}`)
+				return kit.Patch(ctx, env, newVersion, hotel, `{"spec":{"replicas":2}}`)
 			},
 			Kubectl: kit.Kubectl(`kubectl patch NEW hotel --type=merge -p '{"spec":{"replicas":2}}'`),
 			Change:  kit.Lines("  patch hotel at v1beta1, then delete both"),
 		}, {
 			ID: "delete", Count: true,
-			Do:      func(ctx context.Context, env *lesson.Env) error { return removeObject(ctx, env, oldVersion, hotel) },
+			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.RemoveObject(ctx, env, oldVersion, hotel) },
 			Kubectl: kit.Kubectl("kubectl delete OLD hotel"),
 		}, {
 			ID:      "tidy",
-			Do:      func(ctx context.Context, env *lesson.Env) error { return removeObject(ctx, env, oldVersion, golf) },
+			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.RemoveObject(ctx, env, oldVersion, golf) },
 			Kubectl: kit.Kubectl("kubectl delete OLD golf"),
 		}},
 		Predict: &lesson.Prediction{
@@ -76,7 +76,7 @@ func oneObjectTwoViews() lesson.Step {
 				return kit.Holds(a != "" && a == b, "one resourceVersion in both views", oldVersion+": "+kit.OrNone(a)+", "+newVersion+": "+kit.OrNone(b))
 			}},
 			{ID: "same-value", Kind: lesson.Done, Eval: sameValue},
-			{ID: "both-ways", Kind: lesson.Done, Eval: all("reviews to both versions", reviewed(newVersion), reviewed(oldVersion))},
+			{ID: "both-ways", Kind: lesson.Done, Eval: kit.All("reviews to both versions", reviewed(newVersion), reviewed(oldVersion))},
 			{ID: "one-each", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				const want = "every review held one object"
 				for _, c := range e.Conversions {
@@ -86,10 +86,10 @@ func oneObjectTwoViews() lesson.Step {
 				}
 				return kit.Holds(len(e.Conversions) > 0, want, "there was no review")
 			}},
-			{ID: "every-operation", Kind: lesson.Done, Eval: all("every operation was answered",
-				answered(http.MethodGet, oldVersion, alpha, 2), answered(http.MethodGet, newVersion, alpha, 2), listed("limit"), listed("resourceVersion=0"),
-				answered(http.MethodPost, oldVersion, golf, 2), answered(http.MethodPost, newVersion, hotel, 2), answered(http.MethodPatch, newVersion, hotel, 2),
-				answered(http.MethodDelete, oldVersion, hotel, 2), answered(http.MethodDelete, oldVersion, golf, 2))},
+			{ID: "every-operation", Kind: lesson.Done, Eval: kit.All("every operation was answered",
+				kit.Answered(http.MethodGet, oldVersion, alpha, 2), kit.Answered(http.MethodGet, newVersion, alpha, 2), listed("limit"), listed("resourceVersion=0"),
+				kit.Answered(http.MethodPost, oldVersion, golf, 2), kit.Answered(http.MethodPost, newVersion, hotel, 2), kit.Answered(http.MethodPatch, newVersion, hotel, 2),
+				kit.Answered(http.MethodDelete, oldVersion, hotel, 2), kit.Answered(http.MethodDelete, oldVersion, golf, 2))},
 			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: kit.BytesUnchanged},
 		},
 		Wrong: []lesson.Diagnosis{
@@ -107,12 +107,12 @@ func listReviews(e lesson.Evidence) (int, bool) {
 	if calls, counted := e.Calls["list-other"]; counted {
 		return calls, true
 	}
-	x := e.Find(func(x evidence.Exchange) bool { return isList(e, x, newVersion, "limit") })
+	x := e.Find(func(x evidence.Exchange) bool { return kit.IsList(e, x, newVersion, "limit") })
 	if x == nil {
 		return 0, false
 	}
 	ended, calls, objects := x.At.Add(time.Duration(x.DurationMS*float64(time.Millisecond))), 0, 0
-	for _, c := range conversions(e, newVersion, "") {
+	for _, c := range kit.ConversionsTo(e, newVersion, "") {
 		if !c.At.Before(x.At) && c.At.Before(ended) {
 			calls, objects = calls+1, objects+c.Objects
 		}
@@ -127,7 +127,7 @@ func listReviews(e lesson.Evidence) (int, bool) {
 func listed(query string) func(lesson.Evidence) lesson.Outcome {
 	return func(e lesson.Evidence) lesson.Outcome {
 		want := "a list at " + newVersion + " with " + query
-		x := e.Find(func(x evidence.Exchange) bool { return isList(e, x, newVersion, query) })
+		x := e.Find(func(x evidence.Exchange) bool { return kit.IsList(e, x, newVersion, query) })
 		if x == nil {
 			return kit.Holds(false, want, "nobody asked")
 		}

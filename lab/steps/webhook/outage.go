@@ -24,7 +24,7 @@ func outage() lesson.Step {
 		Show: delta,
 		Actions: []lesson.Action{{
 			ID: "down", Count: true, // what an earlier change of the CRD has set in motion is over before
-			Do:     func(ctx context.Context, env *lesson.Env) error { return switchFault(ctx, env, "down") },
+			Do:     func(ctx context.Context, env *lesson.Env) error { return kit.SwitchFault(ctx, env, "down") },
 			Change: kit.Lines("  the webhook goes down"),
 		}, {
 			ID:      "read-new",
@@ -45,13 +45,13 @@ func outage() lesson.Step {
 			Expect:  fails,
 		}, {
 			ID:      "list",
-			Do:      func(ctx context.Context, env *lesson.Env) error { return list(ctx, env, newVersion, false) },
+			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.List(ctx, env, newVersion, false) },
 			Kubectl: kit.Kubectl("kubectl get NEW"),
 			Expect:  shown,
 		}, {
 			ID: "patch-old",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				return patch(ctx, env, delta, `{"spec":{"replicas":9}}`)
+				return kit.Patch(ctx, env, newVersion, delta, `{"spec":{"replicas":9}}`)
 			},
 			Kubectl: kit.Kubectl(`kubectl patch NEW delta --type=merge -p '{"spec":{"replicas":9}}'`),
 			Expect:  shown,
@@ -71,7 +71,7 @@ func outage() lesson.Step {
 		}, {
 			ID: "up",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := switchFault(ctx, env, ""); err != nil {
+				if err := kit.SwitchFault(ctx, env, ""); err != nil {
 					return err
 				}
 				return kit.Get(ctx, env, newVersion, echo)
@@ -79,21 +79,21 @@ func outage() lesson.Step {
 			Change: kit.Lines("  the webhook comes back; read echo, delete india"),
 		}, {
 			ID:      "tidy",
-			Do:      func(ctx context.Context, env *lesson.Env) error { return removeObject(ctx, env, newVersion, india) },
+			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.RemoveObject(ctx, env, newVersion, india) },
 			Kubectl: kit.Kubectl("kubectl delete NEW india"),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"refused", "moved", "stays"},
 			Answer: func(e lesson.Evidence) (string, error) {
-				x, at := sent(e, http.MethodPatch, newVersion, delta), e.StoredVersion(delta)
+				x, at := e.Sent(http.MethodPatch, newVersion, delta), e.StoredVersion(delta)
 				return kit.Choose([]string{"refused", "moved", "stays"}, x != nil && x.Refused(), x != nil && at == newVersion, x != nil && at == oldVersion)
 			},
 		},
 		Checks: []lesson.Check{
-			{ID: "new-works", Kind: lesson.Done, Eval: all("foxtrot is read, india created",
-				answered(http.MethodGet, newVersion, foxtrot, 2), answered(http.MethodPost, newVersion, india, 2))},
-			{ID: "old-fails", Kind: lesson.Done, Eval: all("delta is not read, charlie not applied, echo not deleted",
-				answered(http.MethodGet, newVersion, delta, 5), answered(http.MethodPatch, newVersion, charlie, 5), answered(http.MethodDelete, newVersion, echo, 5))},
+			{ID: "new-works", Kind: lesson.Done, Eval: kit.All("foxtrot is read, india created",
+				kit.Answered(http.MethodGet, newVersion, foxtrot, 2), kit.Answered(http.MethodPost, newVersion, india, 2))},
+			{ID: "old-fails", Kind: lesson.Done, Eval: kit.All("delta is not read, charlie not applied, echo not deleted",
+				kit.Answered(http.MethodGet, newVersion, delta, 5), kit.Answered(http.MethodPatch, newVersion, charlie, 5), kit.Answered(http.MethodDelete, newVersion, echo, 5))},
 			{ID: "from-cache", Kind: lesson.Done, Eval: fromCache},
 			{ID: "patched", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: patched},
 			{ID: "healed", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
@@ -132,7 +132,7 @@ func ifCached(want string, find func(lesson.Evidence) *evidence.Exchange) func(l
 func fromCache(e lesson.Evidence) lesson.Outcome {
 	const want = "the list is answered, and charlie is in it"
 	find := func(e lesson.Evidence) *evidence.Exchange {
-		return e.Find(func(x evidence.Exchange) bool { return isList(e, x, newVersion, "") })
+		return e.Find(func(x evidence.Exchange) bool { return kit.IsList(e, x, newVersion, "") })
 	}
 	o := ifCached(want, find)(e)
 	if o.Result != lesson.Passed {
@@ -145,7 +145,7 @@ func fromCache(e lesson.Evidence) lesson.Outcome {
 // patched checks that delta came out of the cache, was written at the new version, and lost nothing.
 func patched(e lesson.Evidence) lesson.Outcome {
 	const want = "delta is patched, and stored at " + newVersion + " with its name"
-	o := ifCached(want, func(e lesson.Evidence) *evidence.Exchange { return sent(e, http.MethodPatch, newVersion, delta) })(e)
+	o := ifCached(want, func(e lesson.Evidence) *evidence.Exchange { return e.Sent(http.MethodPatch, newVersion, delta) })(e)
 	if o.Result != lesson.Passed {
 		return o
 	}

@@ -20,11 +20,11 @@ func pruneAfterConvert() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "undeclared",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				return with(ctx, env, "undeclared-fields", func() error {
+				return kit.WithFault(ctx, env, "undeclared-fields", func() error {
 					if err := kit.Get(ctx, env, newVersion, alpha); err != nil {
 						return err
 					}
-					return patch(ctx, env, echo, `{"spec":{"replicas":7}}`)
+					return kit.Patch(ctx, env, newVersion, echo, `{"spec":{"replicas":7}}`)
 				})
 			},
 			Change: kit.Lines("  the webhook adds spec.undeclared", "  GET alpha, and write echo, at v1beta1"),
@@ -36,21 +36,21 @@ func pruneAfterConvert() lesson.Step {
 		Predict: &lesson.Prediction{
 			Options: []string{"shown", "dropped", "error"},
 			Answer: func(e lesson.Evidence) (string, error) {
-				x := sent(e, http.MethodGet, newVersion, alpha)
-				_, shown := field(x, "spec", undeclared)
+				x := e.Sent(http.MethodGet, newVersion, alpha)
+				_, shown := kit.ResponseField(x, "spec", undeclared)
 				return kit.Choose([]string{"shown", "dropped", "error"}, shown, x != nil && !x.Refused() && !shown, x != nil && x.Refused())
 			},
 		},
 		Checks: []lesson.Check{
-			{ID: "answered-with", Kind: lesson.Done, Eval: all("the webhook answered with spec."+undeclared,
-				converted(newVersion, alpha, nil, "spec", undeclared), converted(oldVersion, echo, nil, "spec", undeclared))},
+			{ID: "answered-with", Kind: lesson.Done, Eval: kit.All("the webhook answered with spec."+undeclared,
+				kit.Converted(newVersion, alpha, nil, "spec", undeclared), kit.Converted(oldVersion, echo, nil, "spec", undeclared))},
 			{ID: "not-shown", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				const want = "alpha is read without it"
-				x := sent(e, http.MethodGet, newVersion, alpha)
+				x := e.Sent(http.MethodGet, newVersion, alpha)
 				if x == nil || x.Refused() {
 					return kit.Holds(false, want, "alpha was not read")
 				}
-				_, shown := field(x, "spec", undeclared)
+				_, shown := kit.ResponseField(x, "spec", undeclared)
 				return kit.Holds(!shown, want, "it is shown")
 			}},
 			{ID: "not-stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
@@ -64,25 +64,25 @@ func pruneAfterConvert() lesson.Step {
 			}},
 			{ID: "labels-taken", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				const want = "the label and the annotation are shown"
-				x := sent(e, http.MethodGet, newVersion, bravo)
-				_, label := field(x, "metadata", "labels", conversion.AddedName)
-				_, note := field(x, "metadata", "annotations", conversion.AddedName)
+				x := e.Sent(http.MethodGet, newVersion, bravo)
+				_, label := kit.ResponseField(x, "metadata", "labels", conversion.AddedName)
+				_, note := kit.ResponseField(x, "metadata", "annotations", conversion.AddedName)
 				return kit.Holds(label && note, want, "they are not")
 			}},
 			{ID: "finalizers-ignored", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				const want = "charlie is read without the finalizer that the webhook answered with"
-				if o := converted(newVersion, charlie, nil, "metadata", "finalizers")(e); o.Result != lesson.Passed {
+				if o := kit.Converted(newVersion, charlie, nil, "metadata", "finalizers")(e); o.Result != lesson.Passed {
 					return o
 				}
-				x := sent(e, http.MethodGet, newVersion, charlie)
+				x := e.Sent(http.MethodGet, newVersion, charlie)
 				if x == nil || x.Refused() {
 					return kit.Holds(false, want, "charlie was not read")
 				}
-				_, there := field(x, "metadata", "finalizers")
+				_, there := kit.ResponseField(x, "metadata", "finalizers")
 				return kit.Holds(!there, want, "it has one")
 			}},
-			{ID: "name-refused", Kind: lesson.Done, Eval: all("the webhook changed delta's name, and the read is refused",
-				converted(newVersion, delta, "not-"+delta, "metadata", "name"), answered(http.MethodGet, newVersion, delta, 5))},
+			{ID: "name-refused", Kind: lesson.Done, Eval: kit.All("the webhook changed delta's name, and the read is refused",
+				kit.Converted(newVersion, delta, "not-"+delta, "metadata", "name"), kit.Answered(http.MethodGet, newVersion, delta, 5))},
 			{ID: "healed", Kind: lesson.Invariant, Eval: sameValue},
 		},
 		Wrong: []lesson.Diagnosis{

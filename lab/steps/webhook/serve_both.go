@@ -40,12 +40,12 @@ func serveBoth() lesson.Step {
 			},
 		},
 		Checks: []lesson.Check{
-			{ID: "strategy", Kind: lesson.Done, Eval: strategy("Webhook")},
+			{ID: "strategy", Kind: lesson.Done, Eval: kit.Strategy("Webhook")},
 			{ID: "served", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				return lesson.Expected("served, not storage", kit.Flags(e, newVersion))
 			}},
 			{ID: "renamed", Kind: lesson.Done, Eval: sameValue},
-			{ID: "reviewed", Kind: lesson.Done, Eval: all("alpha was read, and reviewed", answered(http.MethodGet, newVersion, alpha, 2), reviewed(newVersion))},
+			{ID: "reviewed", Kind: lesson.Done, Eval: kit.All("alpha was read, and reviewed", kit.Answered(http.MethodGet, newVersion, alpha, 2), reviewed(newVersion))},
 			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: kit.BytesUnchanged},
 			{ID: "record", Kind: lesson.Invariant, Eval: kit.Record(oldVersion)},
 		},
@@ -84,7 +84,7 @@ func sameValue(e lesson.Evidence) lesson.Outcome {
 func reviewed(version string) func(lesson.Evidence) lesson.Outcome {
 	return func(e lesson.Evidence) lesson.Outcome {
 		want := "a review to " + version + ", with success"
-		for _, c := range conversions(e, version, "") {
+		for _, c := range kit.ConversionsTo(e, version, "") {
 			if c.Result == evidence.ConversionSuccess {
 				return kit.Holds(true, want, want)
 			}

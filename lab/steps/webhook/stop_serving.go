@@ -17,7 +17,7 @@ func stopServing() lesson.Step {
 		Actions: []lesson.Action{kit.StopServing(step, "crd", alpha), {
 			ID:      "ask-v1alpha1",
 			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Get(ctx, env, oldVersion, delta) },
-			Kubectl: kit.Kubectl("sleep 1; kubectl get --raw " + collection("OLDVERSION") + "/delta"),
+			Kubectl: kit.Kubectl("sleep 1; kubectl get --raw " + kit.CollectionURL("OLDVERSION") + "/delta"),
 			Change:  kit.Lines("  GET delta at v1alpha1, and at v1beta1"),
 			Expect:  lesson.Expect{Refused: true},
 		}, {
@@ -36,8 +36,8 @@ func stopServing() lesson.Step {
 			{ID: "flag", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				return lesson.Expected("not served, not storage", kit.Flags(e, oldVersion))
 			}},
-			{ID: "asked-old", Kind: lesson.Done, Eval: answered(http.MethodGet, oldVersion, delta, http.StatusNotFound)},
-			{ID: "asked-new", Kind: lesson.Done, Eval: answered(http.MethodGet, newVersion, delta, http.StatusOK)},
+			{ID: "asked-old", Kind: lesson.Done, Eval: kit.Answered(http.MethodGet, oldVersion, delta, http.StatusNotFound)},
+			{ID: "asked-new", Kind: lesson.Done, Eval: kit.Answered(http.MethodGet, newVersion, delta, http.StatusOK)},
 			{ID: "still-old", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
 				return lesson.Expected(oldVersion, e.After.Object(delta).StoredVersion())
 			}},
@@ -47,7 +47,7 @@ func stopServing() lesson.Step {
 			{ID: "wrong-one", Seen: func(e lesson.Evidence) bool { v := e.After.Version(newVersion); return v != nil && !v.Served }},
 			{ID: "nobody-asked", Seen: func(e lesson.Evidence) bool {
 				v := e.After.Version(oldVersion)
-				return v != nil && !v.Served && sent(e, http.MethodGet, oldVersion, delta) == nil
+				return v != nil && !v.Served && e.Sent(http.MethodGet, oldVersion, delta) == nil
 			}},
 		},
 		Lasts: func(o *evidence.Observation) bool { v := o.Version(oldVersion); return v == nil || !v.Served },

@@ -13,7 +13,7 @@ func updateOne() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "patch", Count: true,
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				return patch(ctx, env, alpha, `{"spec":{"replicas":8}}`)
+				return kit.Patch(ctx, env, newVersion, alpha, `{"spec":{"replicas":8}}`)
 			},
 			Kubectl: kit.Kubectl(`kubectl patch NEW alpha --type=merge -p '{"spec":{"replicas":8}}'`),
 			Change:  kit.Lines("~ alpha  spec.replicas, through v1beta1"),
@@ -53,7 +53,7 @@ func updateOne() lesson.Step {
 				return ""
 			})},
 			{ID: "converted", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				asked := len(conversions(e, newVersion, alpha)) + len(conversions(e, oldVersion, alpha))
+				asked := len(kit.ConversionsTo(e, newVersion, alpha)) + len(kit.ConversionsTo(e, oldVersion, alpha))
 				return kit.Holds(asked > 0, "alpha was converted", "nobody asked the webhook")
 			}},
 		},

@@ -14,10 +14,10 @@ func verify() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "down",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := switchFault(ctx, env, "down"); err != nil {
+				if err := kit.SwitchFault(ctx, env, "down"); err != nil {
 					return err
 				}
-				if err := list(ctx, env, newVersion, false); err != nil {
+				if err := kit.List(ctx, env, newVersion, false); err != nil {
 					return err
 				}
 				for _, o := range named {
@@ -43,13 +43,13 @@ func verify() lesson.Step {
 					return o
 				}
 				for _, o := range named {
-					if o := answered(http.MethodGet, newVersion, o, http.StatusOK)(e); o.Result != lesson.Passed {
+					if o := kit.Answered(http.MethodGet, newVersion, o, http.StatusOK)(e); o.Result != lesson.Passed {
 						return o
 					}
 				}
 				return kit.Holds(true, "all are read", "all are read")
 			}},
-			{ID: "strategy", Kind: lesson.Invariant, Eval: strategy("None")},
+			{ID: "strategy", Kind: lesson.Invariant, Eval: kit.Strategy("None")},
 		},
 	}
 }
