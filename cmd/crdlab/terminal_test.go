@@ -460,7 +460,7 @@ func anAccident(t testing.TB) accident {
 			}
 		}
 	}
-	t.Skip("nothing that branches off a step of migrate can be had on the embedded server")
+	t.Fatal("nothing that branches off a step of migrate can be had on the embedded server")
 	return accident{}
 }
 
