@@ -29,7 +29,7 @@ func (s *Session) Apply(ctx context.Context) error {
 	s.mu.Lock()
 	if s.halted != nil {
 		s.mu.Unlock()
-		return fmt.Errorf("the last reset did not come to its end, reset again: %w", s.halted)
+		return fmt.Errorf("nobody follows the cluster any more, reset again: %w", s.halted)
 	}
 	i := s.state.Current
 	step := *s.state.Steps[i]

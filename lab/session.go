@@ -37,15 +37,15 @@ type Options struct {
 	RewriteWith lesson.RewriteWith
 }
 
-// Session is one learner's run of a track. Its methods may be called from several goroutines; one Apply, GoTo, Reset or Bench
-// goes on at a time, and a second one waits for it.
+// Session is one learner's run of a track. Its methods may be called from several goroutines; one Apply, GoTo, Reset, Park or
+// Bench goes on at a time, and a second one waits for it.
 type Session struct {
 	opts       Options
 	log        *evidence.Log
 	scope      cluster.Scope
 	kubeconfig *cluster.OwnKubeconfig // with the learner's namespace, where the cluster's has another
 
-	working sync.Mutex // held by what changes the cluster: Apply, GoTo, Reset, Bench
+	working sync.Mutex // held by what changes the cluster, or leaves it: Apply, GoTo, Reset, Park, Bench
 
 	mu        sync.Mutex
 	client    *evidence.Client
@@ -63,7 +63,7 @@ type Session struct {
 	changed   chan struct{}
 	resume    chan struct{} // closed while nothing is paused
 	closed    bool
-	halted    error // why the last reset did not come to its end; nil where it did
+	halted    error // why nobody follows the cluster: a reset did not come to its end, or it is parked; nil where it is followed
 }
 
 // Open prepares a cluster for a track: what a lab left there before is removed. The caller keeps the cluster. Where the
@@ -423,6 +423,25 @@ func (s *Session) rebuilding(upTo string) {
 	s.publish()
 }
 
+// errParked is for people: what a parked session answers, until it is taken up again.
+var errParked = errors.New("another track has the cluster")
+
+// Park leaves the cluster to another track's session, once what goes on has ended: nobody follows it any more, and no CRD
+// depends on this track's webhook, which is closed. What was seen stays in the state; Reset or GoTo takes the track up again.
+func (s *Session) Park(ctx context.Context) error {
+	s.working.Lock()
+	defer s.working.Unlock()
+	s.doing("lending the cluster to another track")
+	s.unfollow()
+	err := s.endWebhook(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.webhook, s.guard = nil, nil
+	s.halted, s.state.Waiting = errParked, nil
+	s.publish()
+	return err
+}
+
 // Reset removes what the lab made, and begins again at the first step.
 func (s *Session) Reset(ctx context.Context) error {
 	s.working.Lock()
@@ -473,12 +492,13 @@ func (s *Session) trouble(err error) {
 	s.publish()
 }
 
-// unfollow ends the followers.
+// unfollow ends the followers. To do it twice does nothing.
 func (s *Session) unfollow() {
 	if s.stop == nil {
 		return
 	}
 	s.stop()
+	s.stop = nil
 	s.observer.Close()
 	s.followed.Wait()
 	s.client.Close()

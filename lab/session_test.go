@@ -15,6 +15,7 @@ import (
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/steps/migrate"
+	"github.com/crdlab/crdlab/lab/steps/webhook"
 	"github.com/crdlab/crdlab/lab/storage"
 	"github.com/crdlab/crdlab/lab/verdict"
 )
@@ -170,6 +171,9 @@ func TestGoingToAStepIsResetAndReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := b.State()
+	if first := s.Steps[0]; first.Given != "pruned" || !first.Right() {
+		t.Errorf("what was predicted is lost: given %q, answer %q", first.Given, first.Answer)
+	}
 	now := s.Steps[s.Current]
 	if now.ID != "switch-storage" || now.Phase != lab.Ready || s.Steps[s.Current+1].Phase != lab.Coming {
 		t.Errorf("at %s, phase %d", now.ID, now.Phase)
@@ -185,6 +189,69 @@ func TestGoingToAStepIsResetAndReplay(t *testing.T) {
 	}
 	if s := b.State(); s.Current != 0 || s.Live.CRD != nil || s.Live.Stored.Total != 0 {
 		t.Errorf("after a reset: step %d, %+v", s.Current, s.Live)
+	}
+}
+
+// TestAParkedSessionIsTakenUpAgain lends the cluster of each track to the other one, and comes back.
+func TestAParkedSessionIsTakenUpAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		track, other *lesson.Track
+		at           string
+	}{
+		"without a webhook": {migrate.Track(), webhook.Track(), "switch-storage"},
+		"with a webhook":    {webhook.Track(), migrate.Track(), "prune-after-convert"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := open(t, lab.Options{Track: c.track})
+			said := b.now().Options[0].ID
+			if err := b.Predict(said); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.GoTo(t.Context(), c.at); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Park(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "reset") {
+				t.Errorf("a step was applied on a cluster that is another's: %v", err)
+			}
+			if now := b.now(); now.ID != c.at || now.Phase != lab.Ready {
+				t.Errorf("what was seen is lost: at %s, phase %d", now.ID, now.Phase)
+			}
+			client, err := evidence.NewClient(b.server.Config(), evidence.NewLog())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			r, err := client.Get(t.Context(), evidence.DefinitionPath(b.State().Resource), nil)
+			if err != nil || !strings.Contains(string(r.Body), `"strategy":"None"`) {
+				t.Errorf("the CRD depends on a webhook that is closed: %v, %s", err, r.Body)
+			}
+
+			other, err := lab.Open(t.Context(), lab.Options{Track: c.other, Cluster: b.server})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close(t.Context())
+			if err := other.GoTo(t.Context(), c.other.Steps[3].ID); err != nil {
+				t.Fatal(err)
+			}
+			if err := other.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+
+			if err := b.GoTo(t.Context(), c.at); err != nil {
+				t.Fatal(err)
+			}
+			if s := b.State(); s.Steps[0].Given != said || s.Steps[0].Answer == "" || s.Doing != "" || s.Trouble != nil {
+				t.Errorf("given %q, answer %q; doing %q, trouble %v", s.Steps[0].Given, s.Steps[0].Answer, s.Doing, s.Trouble)
+			}
+			if err := b.Apply(t.Context()); err != nil || b.now().Result != lesson.Passed {
+				t.Errorf("%v, %s", err, b.now().Result)
+			}
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +20,9 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/crdlab/crdlab/lab/conversion"
+	"github.com/crdlab/crdlab/lab/labtest"
+	"github.com/crdlab/crdlab/lab/lesson"
+	"github.com/crdlab/crdlab/lab/steps/migrate"
 )
 
 // terminal is the real program in an emulated terminal: what is typed goes to its standard input, what it draws is
@@ -453,6 +457,119 @@ func TestEveryOperationIsTriedUnderAFault(t *testing.T) {
 	x.offers("enter go on")
 	x.press("q")
 	x.leave(0)
+}
+
+func TestAnAccidentThatTheClusterCannotCarryIsNotBegun(t *testing.T) {
+	t.Parallel()
+	x := openTerminal(t, 80, 24)
+	x.begin()
+	x.goTo("5", "Rewrite every object")
+	x.press("w")
+	x.see("What if …", "The controller that trims too early", "needs StorageVersionMigration, which embedded")
+	x.closeDialog("What if …")
+	x.press("q")
+	x.leave(0)
+}
+
+// accident is what branches off a step of migrate, and which the embedded server can carry: the first of all.
+type accident struct {
+	step  int // its index
+	place int // in the list of what branches off there, from 1
+	track *lesson.Track
+}
+
+func anAccident(t testing.TB) accident {
+	t.Helper()
+	for i, step := range migrate.Track().Steps {
+		for n, id := range step.WhatIf {
+			for _, track := range labtest.OnEmbedded() {
+				if track.ID == id {
+					return accident{i, n + 1, track}
+				}
+			}
+		}
+	}
+	t.Fatal("nothing that branches off a step of migrate can be had on the embedded server")
+	return accident{}
+}
+
+// branchOff predicts at the first step, goes to the one that an accident branches off, predicts there too, and begins it.
+func (x *terminal) branchOff(a accident) (number string) {
+	x.t.Helper()
+	x.begin()
+	x.press("1" + enter)
+	x.offers("enter go on")
+	number = strconv.Itoa(a.step + 1)
+	x.goTo(number, migrate.Track().StepTitle(a.step))
+	x.press("2")
+	x.see("▸ 2")
+	x.press("w")
+	x.see("What if …")
+	x.press(strconv.Itoa(a.place))
+	x.see("▸ " + strconv.Itoa(a.place) + " ")
+	x.press(enter)
+	x.see("migrate ▸ what if: ", "w leads back to step "+number+" of migrate", fmt.Sprintf("1 of %d", len(a.track.Steps)))
+	return number
+}
+
+func TestAnAccidentBranchesOffAndLeadsBack(t *testing.T) {
+	a := anAccident(t)
+	for name, end := range map[string]func(x *terminal, number string){
+		"by its last step": func(x *terminal, number string) {
+			for i := range a.track.Steps {
+				x.see(fmt.Sprintf("%d of %d", i+1, len(a.track.Steps)))
+				x.offers("enter apply")
+				x.press(enter)
+				if i < len(a.track.Steps)-1 {
+					x.offers("enter go on")
+					x.press(enter)
+				}
+			}
+			x.offers("enter back to step " + number)
+			x.press(enter)
+		},
+		"by w": func(x *terminal, _ string) { x.press("w") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := openTerminal(t, 160, 45)
+			number := x.branchOff(a)
+			end(x, number)
+			x.see(number+" of 11", "strategy ", "▸ 2")
+			x.offers("enter apply")
+			for range a.step {
+				x.press("\x1b[D")
+			}
+			if a.step > 0 {
+				x.see("looking back: step 1 as it was", "you said 1")
+				x.press(enter)
+			}
+			x.offers("enter apply")
+			x.press(enter)
+			x.offers("enter go on")
+			x.press("q")
+			x.leave(0)
+		})
+	}
+	t.Run("ctrl-c ends both", func(t *testing.T) {
+		t.Parallel()
+		x := openTerminal(t, 80, 24)
+		x.branchOff(a)
+		x.press(enter, "\x03")
+		x.leave(130)
+	})
+}
+
+// goTo goes to a step by its number.
+func (x *terminal) goTo(number, title string) {
+	x.t.Helper()
+	x.press("g")
+	x.see("Go to a step")
+	x.press(number)
+	x.see("▸  " + number + " ")
+	x.press(enter)
+	x.see(title, number+" of 11")
+	x.offers("enter apply")
 }
 
 func TestAWrongPredictionIsCorrectedByWhatTheServerDid(t *testing.T) {

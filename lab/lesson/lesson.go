@@ -67,9 +67,11 @@ type Step struct {
 	ShowManagers bool
 	// Rewrites: it rewrites objects, and the learner may choose with what.
 	Rewrites bool
-	Actions  []Action
-	Predict  *Prediction
-	Checks   []Check
+	// WhatIf are the ids of tracks whose accident happens to people at this very step.
+	WhatIf  []string
+	Actions []Action
+	Predict *Prediction
+	Checks  []Check
 	// Judge asks for the verdict that the step is proven by. The lab does it when the actions are done; or, where somebody does the
 	// step by hand, when all the other checks hold.
 	Judge func(context.Context, *Env) error

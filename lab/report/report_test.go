@@ -269,8 +269,9 @@ func TestTracks(t *testing.T) {
 	list := &TrackList{Tracks: []Track{
 		{ID: "migrate", Title: "One field more", Summary: "Every step changes *one* thing and shows what it did, to the same object, at both versions and in etcd.",
 			Strategy: "None", Versions: []string{"v1alpha1", "v1beta1"}, Minutes: 25,
-			Steps: []TrackStep{{"create-v1alpha1", "Create v1alpha1"}, {"verify", "Verify"}}},
-		{ID: "webhook", Title: "A field with another name", Strategy: "Webhook", Minutes: 1, Steps: []TrackStep{{"create", "Create"}}},
+			Steps: []TrackStep{{ID: "create-v1alpha1", Title: "Create v1alpha1"},
+				{ID: "rewrite", Title: "Rewrite every object", WhatIf: []string{"pitfalls/flip-back", "pitfalls/large-rewrite", "pitfalls/ratcheting"}}, {ID: "verify", Title: "Verify"}}},
+		{ID: "webhook", Title: "A field with another name", Strategy: "Webhook", Minutes: 1, Steps: []TrackStep{{ID: "create", Title: "Create"}}},
 	}}
 	var out bytes.Buffer
 	if err := NewText(&out, 80, false).Tracks(list); err != nil {

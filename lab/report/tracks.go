@@ -28,8 +28,9 @@ type Track struct {
 
 // TrackStep is one step of a track.
 type TrackStep struct {
-	ID    string `json:"id"`
-	Title string `json:"title"`
+	ID     string   `json:"id"`
+	Title  string   `json:"title"`
+	WhatIf []string `json:"whatIf"` // ids of tracks whose accident happens to people at this step
 }
 
 // NewTrackList makes the document of the tracks.
@@ -42,7 +43,7 @@ func newTrack(t *lesson.Track) Track {
 	out := Track{ID: t.ID, Group: t.Group, Title: title, Summary: summary, Strategy: t.Strategy,
 		Versions: list(t.Versions), Minutes: t.Minutes, Needs: each(t.Needs, func(n lesson.Needs) string { return string(n) }), Steps: make([]TrackStep, len(t.Steps))}
 	for i := range t.Steps {
-		out.Steps[i] = TrackStep{ID: t.Steps[i].ID, Title: titles[i]}
+		out.Steps[i] = TrackStep{ID: t.Steps[i].ID, Title: titles[i], WhatIf: list(t.Steps[i].WhatIf)}
 	}
 	return out
 }
@@ -69,6 +70,12 @@ func (t *Text) Tracks(l *TrackList) error {
 		}
 		for j, s := range track.Steps {
 			t.line(fmt.Sprintf("  %2d  %s  %s", j+1, fill(s.ID, id), t.say(faint, s.Title)))
+			if len(s.WhatIf) == 0 {
+				continue
+			}
+			for _, l := range wrap("what if: "+strings.Join(s.WhatIf, ", "), t.width-6) {
+				t.line("      " + t.ink(faint, l))
+			}
 		}
 	}
 	return t.err

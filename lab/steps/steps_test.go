@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/steps"
 )
 
@@ -80,6 +81,24 @@ func TestEveryStepIsALesson(t *testing.T) {
 			seen[step.ID] = true
 			if title := track.StepTitle(i); title == step.ID {
 				t.Errorf("%s/%s has no title of its own", track.ID, step.ID)
+			}
+		}
+	}
+}
+
+// TestEveryWhatIfIsAPitfall holds that what branches off a step is a pitfall, named once, and that nothing branches off that.
+func TestEveryWhatIfIsAPitfall(t *testing.T) {
+	for _, track := range steps.Tracks() {
+		for _, step := range track.Steps {
+			if track.Group == lesson.Pitfalls && len(step.WhatIf) > 0 {
+				t.Errorf("%s/%s: %v would branch off a branch", track.ID, step.ID, step.WhatIf)
+			}
+			seen := map[string]bool{}
+			for _, id := range step.WhatIf {
+				if accident, err := steps.Find(id); err != nil || accident.Group != lesson.Pitfalls || seen[id] {
+					t.Errorf("%s/%s: what if %q: no pitfall, or named twice: %v", track.ID, step.ID, id, err)
+				}
+				seen[id] = true
 			}
 		}
 	}

@@ -118,6 +118,9 @@ func (m *program) called(msg calledMsg) {
 	if msg.call != nil && msg.call == m.call {
 		m.call = nil
 	}
+	if msg.reader != m.reader { // of a session that was left meanwhile
+		return
+	}
 	m.shown(msg.reading)
 	m.benched(msg)
 	switch {

@@ -33,6 +33,10 @@ func (help) draw(m *program, w, h int) []string {
 	keys := m.keys
 	keys.RewriteWith.SetEnabled(m.state != nil && m.state.Migrates)
 	keys.Faults.SetEnabled(m.state != nil && m.state.Webhook)
+	keys.WhatIf.SetEnabled(m.branch != nil || m.state != nil && len(m.lab.accidents(m.state)) > 0)
+	if m.branch != nil {
+		keys.WhatIf.SetHelp(keys.WhatIf.Help().Key, m.branch.place.wayBack())
+	}
 	if n := m.mostOptions(); n > 0 {
 		keys.Predict.SetHelp("1–"+number(n), keys.Predict.Help().Desc)
 	}

@@ -56,6 +56,17 @@ func (m *program) switchFault(id string) tea.Cmd {
 	}
 }
 
+// stopSwitching cancels the switching that goes on, and returns what is closed when none does.
+func (m *program) stopSwitching() <-chan struct{} {
+	if m.faulting != nil {
+		m.faulting.cancel()
+		return m.faulting.done
+	}
+	none := make(chan struct{})
+	close(none)
+	return none
+}
+
 func (m *program) faulted(msg faultMsg) {
 	m.shown(msg.reading)
 	if msg.of != m.faulting {

@@ -22,6 +22,7 @@ type fixedSession struct {
 	hold    chan struct{} // Apply waits for it, or for its context
 
 	holdFault chan struct{} // SetFault does so
+	lost      error         // what GoTo and Park answer
 }
 
 func (s *fixedSession) note(format string, args ...any) {
@@ -132,11 +133,15 @@ func (s *fixedSession) Next() bool {
 	return more
 }
 
-func (s *fixedSession) GoTo(_ context.Context, id string) error { s.note("go to %s", id); return nil }
+func (s *fixedSession) GoTo(_ context.Context, id string) error {
+	s.note("go to %s", id)
+	return s.lost
+}
 func (s *fixedSession) Reset(context.Context) error {
 	s.note("reset")
 	return errors.New("reset the cluster: no answer")
 }
+func (s *fixedSession) Park(context.Context) error    { s.note("park"); return s.lost }
 func (s *fixedSession) Select(namespace, name string) { s.note("select %s/%s", namespace, name) }
 func (s *fixedSession) Pause(yes bool)                { s.note("pause %t", yes) }
 func (s *fixedSession) Rest(context.Context) error    { return nil }

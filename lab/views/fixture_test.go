@@ -169,6 +169,20 @@ func applied() *lab.State {
 	return st
 }
 
+// branching is a step off which accidents branch, of which one cannot be taken.
+func branching() *lab.State {
+	st := before()
+	own := *st.Steps[3].Lesson
+	own.WhatIf = []string{"early-trim", "stuck-deletion", "webhook"}
+	st.Steps[3].Lesson = &own
+	return st
+}
+
+// accident is a step of what branched off the seventh of another track.
+func accident(m *program) {
+	m.branch = &branch{from: m.session, title: "Trimmed too early, and then removed", place: place{track: "migrate", number: 7, step: "step-7", title: titles[6]}}
+}
+
 func wrong() *lab.State {
 	st := applied()
 	st.Steps[3].Given = "standard"
@@ -355,6 +369,14 @@ var fixtures = []fixture{
 	{"by-hand", before, func(m *program) { m.dialogs = []dialog{&byHand{step: m.current()}} }},
 	{"help", before, func(m *program) { m.dialogs = []dialog{help{}} }},
 	{"go-to", before, func(m *program) { m.dialogs = []dialog{&goingTo{at: 3}} }},
+	{"what-if", branching, func(m *program) { m.dialogs = []dialog{&whatIf{at: 1}} }},
+	{"branch", before, accident},
+	{"branch-end", func() *lab.State { return last(applied()) }, accident},
+	{"leaving", func() *lab.State { return at(3, lab.Running, fiveOld) }, func(m *program) {
+		accident(m)
+		m.call = &call{"applying step-4", func() {}}
+		m.dialogs = []dialog{leavingBranch{}}
+	}},
 	{"reset", before, func(m *program) { m.dialogs = []dialog{resetting{}} }},
 	{"playing", before, func(m *program) {
 		m.player = &player{caption: "chooses 1: nothing moves; it is an order for the next write"}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/lesson"
 )
@@ -13,22 +15,18 @@ import (
 // head says where one is: the product, the track, how far, on which cluster, and whether it can be followed.
 func (s *screen) head() string {
 	st := s.state
-	left := " " + s.next("crdlab") + "  " + s.bold.of(clean(st.Track.ID))
-	if st.Live != nil && st.Live.CRD != nil {
-		left += s.noise.of("  strategy ") + s.dim.of(clean(st.Live.CRD.Strategy))
-	}
-	left += "   "
+	far := "   "
 	for i, step := range st.Steps {
 		switch {
 		case i < st.Current, i == st.Current && step.Phase == lab.Applied && step.Result != lesson.Failed:
-			left += s.fg.of("━")
+			far += s.fg.of("━")
 		case i == st.Current:
-			left += s.bold.of("╸")
+			far += s.bold.of("╸")
 		default:
-			left += s.line.of("─")
+			far += s.line.of("─")
 		}
 	}
-	left += "  " + s.dim.of(fmt.Sprintf("%d of %d", st.Current+1, len(st.Steps)))
+	far += "  " + s.dim.of(fmt.Sprintf("%d of %d", st.Current+1, len(st.Steps)))
 	right := s.ok.of("● live")
 	if st.Trouble != nil {
 		right = s.warn.of("▲ out of sight")
@@ -36,14 +34,28 @@ func (s *screen) head() string {
 		right = s.warn.of("○ waiting")
 	}
 	right += "  "
-	if s.lay.w >= 110 {
+	if s.lay.w >= 110 && s.branch == nil || s.lay.w >= 150 { // the names of two tracks take the room of the CRD's
 		name := clean(st.Resource.String())
 		if st.Live != nil && st.Live.CRD != nil && st.Live.CRD.Terminating {
 			name += s.warn.of(" ▲ terminating") + string(s.noise)
 		}
 		right = s.noise.of(name+"   "+clean(st.Cluster.Type+" "+st.Cluster.Version)+"   ") + right
 	}
-	return ends(left, right, s.lay.w)
+	left := " " + s.next("crdlab") + "  "
+	return ends(left+s.track(s.lay.w-width(left+far+right)-2)+far, right, s.lay.w)
+}
+
+// track names the track, and what branched off it; at most so wide.
+func (s *screen) track(w int) string {
+	if b := s.branch; b != nil {
+		from := s.dim.of(clean(b.place.track) + " ▸ what if: ")
+		return from + s.bold.of(ansi.Truncate(clean(b.title), max(0, w-width(from)), "…"))
+	}
+	name := s.bold.of(clean(s.state.Track.ID))
+	if live := s.state.Live; live != nil && live.CRD != nil {
+		name += s.noise.of("  strategy ") + s.dim.of(clean(live.CRD.Strategy))
+	}
+	return name
 }
 
 // noticeLine is the rule under the head; it carries what must not be missed.
@@ -66,6 +78,9 @@ func (s *screen) noticeLine() string {
 		said = s.player.said(s.pen)
 	case s.state.Paused:
 		said = s.warnBold.of("○ paused ") + s.dim.of("p goes on")
+	case s.branch != nil:
+		at := s.branch.place
+		said = s.bold.of("w") + s.dim.of(fmt.Sprintf(" leads back to step %d of %s, %s", at.number, clean(at.track), clean(at.title)))
 	}
 	return s.rule(said, s.lay.notice.w)
 }

@@ -11,14 +11,14 @@ import (
 
 // keyMap is every key of the program. The line at the bottom and the help are made of it.
 type keyMap struct {
-	Apply, Predict, Choose, Back, Forward, GoTo, Reset, ByHand, Pause, RewriteWith, Escape key.Binding
-	NextPane, PrevPane, PrevObject, NextObject, Managers, Zoom                             key.Binding
-	Up, Down, PageUp, PageDown                                                             key.Binding
-	Export, Help, Suspend, Quit, Interrupt                                                 key.Binding
-	Begin, Anew, NextGroup                                                                 key.Binding // of the start screen
-	Faults, Switch, Heal, Try, TryAll                                                      key.Binding // of the webhook; all but the first in their dialogs
-	Copy, File                                                                             key.Binding // of the dialog by hand
-	Hold, On                                                                               key.Binding // of a track that is played by itself
+	Apply, Predict, Choose, Back, Forward, GoTo, Reset, ByHand, WhatIf, Pause, RewriteWith, Escape key.Binding
+	NextPane, PrevPane, PrevObject, NextObject, Managers, Zoom                                     key.Binding
+	Up, Down, PageUp, PageDown                                                                     key.Binding
+	Export, Help, Suspend, Quit, Interrupt                                                         key.Binding
+	Begin, Anew, NextGroup                                                                         key.Binding // of the start screen
+	Faults, Switch, Heal, Try, TryAll                                                              key.Binding // of the webhook; all but the first in their dialogs
+	Copy, File                                                                                     key.Binding // of the dialog by hand
+	Hold, On                                                                                       key.Binding // of a track that is played by itself
 }
 
 func bind(help, does string, keys ...string) key.Binding {
@@ -35,6 +35,7 @@ func newKeyMap() keyMap {
 		GoTo:        bind("g", "go to a step", "g"),
 		Reset:       bind("r", "reset the track", "r"),
 		ByHand:      bind("K", "do it by hand", "K"),
+		WhatIf:      bind("w", "what if: an accident", "w"),
 		Pause:       bind("p", "pause a rewrite", "p"),
 		RewriteWith: bind("v", "rewrite with patch, svm", "v"),
 		Escape:      bind("esc", "cancel, return", "esc"),
@@ -79,7 +80,7 @@ type group struct {
 
 func (k keyMap) groups() []group {
 	return []group{
-		{"The step", []key.Binding{k.Apply, k.Predict, k.Back, k.GoTo, k.Reset, k.ByHand, k.Faults, k.Pause, k.RewriteWith, k.Escape}},
+		{"The step", []key.Binding{k.Apply, k.Predict, k.Back, k.GoTo, k.Reset, k.ByHand, k.WhatIf, k.Faults, k.Pause, k.RewriteWith, k.Escape}},
 		{"The object", []key.Binding{k.NextPane, k.NextObject, k.Down, k.PageDown, k.Managers, k.Zoom}},
 		{"The lab", []key.Binding{k.Export, k.Help, k.Suspend, k.Quit}},
 	}
@@ -122,6 +123,8 @@ func (s *screen) nextKeys(k keyMap) []hint {
 		out = append(out, of(k.GoTo).as("go to"), of(k.Reset).as("reset"), of(k.Apply).as("try again"))
 	case s.failed():
 		out = append(out, of(k.Apply).as("try again"), of(k.GoTo).as("go to"), of(k.Reset).as("reset"))
+	case s.step.Phase == lab.Applied && st.Current == len(st.Steps)-1 && s.branch != nil:
+		out = append(out, of(k.Apply).as(s.branch.place.wayBack()), of(k.Back).as("look back"), of(k.Reset).as("reset"))
 	case s.step.Phase == lab.Applied && st.Current == len(st.Steps)-1:
 		if k.Export.Enabled() {
 			out = append(out, of(k.Export))
@@ -138,6 +141,12 @@ func (s *screen) nextKeys(k keyMap) []hint {
 			out = append(out, of(k.RewriteWith).as("rewrite with: "+rewriter(st.RewriteWith)))
 		}
 		out = append(out, of(k.Back).as("look back"))
+	}
+	if s.branches() && !s.failed() {
+		at := slices.IndexFunc(out, func(h hint) bool { return h.key == k.Back.Help().Key })
+		out = slices.Insert(out, max(at, 1), of(k.WhatIf).as("what if"))
+	} else if s.branch != nil && out[0].does != s.branch.place.wayBack() {
+		out = slices.Insert(out, 1, of(k.WhatIf).as(s.branch.place.wayBack()))
 	}
 	out = append(out, of(k.NextPane).as("pane"), of(k.NextObject).as("object"))
 	if st.Webhook && !slices.ContainsFunc(out, func(h hint) bool { return h.key == k.Faults.Help().Key }) {

@@ -575,7 +575,7 @@ func TestKeysHaveOneMeaning(t *testing.T) {
 	k := newKeyMap()
 	both := []string{"up", "down"} // they choose where there is a choice, and scroll elsewhere
 	used := map[string]string{}
-	for _, b := range []key.Binding{k.Apply, k.Predict, k.Choose, k.Back, k.Forward, k.GoTo, k.Reset, k.ByHand, k.Faults, k.Pause, k.Escape, k.NextPane,
+	for _, b := range []key.Binding{k.Apply, k.Predict, k.Choose, k.Back, k.Forward, k.GoTo, k.Reset, k.ByHand, k.WhatIf, k.Faults, k.Pause, k.Escape, k.NextPane,
 		k.PrevPane, k.PrevObject, k.NextObject, k.Managers, k.Zoom, k.Up, k.Down, k.PageUp, k.PageDown, k.Export, k.Help, k.Suspend, k.Quit, k.Interrupt} {
 		for _, name := range b.Keys() {
 			if other, twice := used[name]; twice && !slices.Contains(both, name) {
@@ -589,7 +589,7 @@ func TestKeysHaveOneMeaning(t *testing.T) {
 // TestTheHelpNamesEveryKey holds that what can be pressed can be looked up.
 func TestTheHelpNamesEveryKey(t *testing.T) {
 	m, _ := with(t, func() *lab.State {
-		st := before()
+		st := branching()
 		st.Migrates, st.Webhook = true, true // a key is named only where it can do something
 		return st
 	}, 80, 24)

@@ -19,6 +19,9 @@ const plainWidth = 80
 
 // plain gives the lesson line by line: for screen readers, pipes and terminals that can do no more.
 type plain struct {
+	lab     *Lab
+	opened  sessions
+	branch  *branch // nil where the track is the one that was asked for
 	out     io.Writer
 	answers <-chan string // lines of the input; closed at its end
 	failed  []string
@@ -29,10 +32,9 @@ type plain struct {
 // is ErrInterrupted where the context ended.
 func Plain(ctx context.Context, l *Lab, trackID string, in io.Reader, out io.Writer) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	var opened sessions
-	defer opened.close(cancel)
 	to := &untilError{out: out, failed: cancel}
-	p := &plain{out: to, answers: readLines(ctx, in)}
+	p := &plain{lab: l.own(), out: to, answers: readLines(ctx, in)}
+	defer p.opened.close(cancel)
 	defer func() {
 		switch {
 		case to.err != nil:
@@ -44,17 +46,16 @@ func Plain(ctx context.Context, l *Lab, trackID string, in io.Reader, out io.Wri
 	if err := p.startCluster(ctx, l); err != nil {
 		return err
 	}
-	session, err := opened.open(ctx, p.way(ctx, l, trackID), trackID)
+	if l.Unavailable != nil {
+		why, _ := l.Unavailable(ctx) // where that fails, a track says so when it begins
+		p.lab.unavailable(why)
+	}
+	session, err := p.opened.open(ctx, p.way(ctx, l, trackID), trackID)
 	if err != nil {
 		return fmt.Errorf("open the track %s: %w", trackID, err)
 	}
-	for {
-		if err := p.step(ctx, session); err != nil {
-			return err
-		}
-		if !p.goOn(ctx, session) {
-			break
-		}
+	if err := p.track(ctx, session); err != nil {
+		return err
 	}
 	if len(p.failed) > 0 {
 		return fmt.Errorf("%w: %s", ErrStepFailed, strings.Join(p.failed, ", "))
@@ -202,6 +203,18 @@ func (p *plain) startCluster(ctx context.Context, l *Lab) error {
 	}
 }
 
+// track goes through a track, from the step at which its session is.
+func (p *plain) track(ctx context.Context, session Session) error {
+	for {
+		if err := p.step(ctx, session); err != nil {
+			return err
+		}
+		if more, err := p.goOn(ctx, session); err != nil || !more {
+			return err
+		}
+	}
+}
+
 // step goes through the current step: what is to be done, the question, what happened.
 func (p *plain) step(ctx context.Context, session Session) error {
 	st := session.State()
@@ -239,23 +252,28 @@ func (p *plain) step(ctx context.Context, session Session) error {
 func (p *plain) question(ctx context.Context, session Session, step *lab.Step) error {
 	if step.Question == "" {
 		p.gap()
-		p.answer(ctx, "Press enter to apply. ")
-		return nil
+		_, _, err := p.ask(ctx, session, "Press enter to apply. ")
+		return err
 	}
-	p.gap()
-	p.prose(step.Question)
-	for i, o := range step.Options {
-		p.item(fmt.Sprintf("  %d  ", i+1), unmarked(o.Text))
-	}
+	p.asked(step)
 	for {
-		line, ok := p.answer(ctx, fmt.Sprintf("Your prediction (1 to %d, or nothing), then enter: ", len(step.Options)))
-		if !ok || line == "" {
-			return nil
+		line, ok, err := p.ask(ctx, session, fmt.Sprintf("Your prediction (1 to %d, or nothing), then enter: ", len(step.Options)))
+		if err != nil || !ok || line == "" {
+			return err
 		}
 		if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(step.Options) {
 			return session.Predict(step.Options[n-1].ID)
 		}
 		p.say("%q is none of the numbers.", line)
+	}
+}
+
+// asked is the question, and what there is to choose from.
+func (p *plain) asked(step *lab.Step) {
+	p.gap()
+	p.prose(step.Question)
+	for i, o := range step.Options {
+		p.item(fmt.Sprintf("  %d  ", i+1), unmarked(o.Text))
 	}
 }
 
@@ -424,12 +442,19 @@ func plainRow(r row, c cell) string {
 }
 
 // goOn takes the next step; false where the track has ended, or a step failed.
-func (p *plain) goOn(ctx context.Context, session Session) bool {
+func (p *plain) goOn(ctx context.Context, session Session) (bool, error) {
 	st := session.State()
-	if st.Current == len(st.Steps)-1 || len(p.failed) > 0 || ctx.Err() != nil {
-		return false
+	last := st.Current == len(st.Steps)-1
+	if last && p.branch == nil || !done(st.Steps[st.Current]) || ctx.Err() != nil {
+		return false, nil
 	}
 	p.gap()
-	p.answer(ctx, "Press enter to go on. ")
-	return ctx.Err() == nil && session.Next()
+	where := "on"
+	if last {
+		where = p.branch.place.wayBack()
+	}
+	if _, _, err := p.ask(ctx, session, "Press enter to go "+where+". "); err != nil {
+		return false, err
+	}
+	return ctx.Err() == nil && session.Next(), nil
 }

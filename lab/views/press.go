@@ -38,6 +38,8 @@ func (m *program) pressSession(k tea.KeyPressMsg) tea.Cmd {
 		m.dialogs = append(m.dialogs, &byHand{step: s.step})
 	case key.Matches(k, keys.Faults):
 		m.openFaults()
+	case key.Matches(k, keys.WhatIf):
+		return m.whatIf(s)
 	case key.Matches(k, keys.Pause):
 		return m.pause(s)
 	case key.Matches(k, keys.RewriteWith):
@@ -82,13 +84,15 @@ func (m *program) pressSight(k tea.KeyPressMsg, s *screen) tea.Cmd {
 	return nil
 }
 
-// escape undoes one thing: a call that goes on, a zoom, the look back.
+// escape undoes one thing: a call that goes on, a zoom, the look back, and at last an accident, if that is meant.
 func (m *program) escape() {
 	switch {
 	case m.call != nil:
 		m.cancelCall()
 	case m.sight.zoom != noZoom:
 		m.sight.zoom = noZoom
+	case m.sight.back < 0 && m.branch != nil:
+		m.dialogs = append(m.dialogs, leavingBranch{})
 	default:
 		m.lookBack(m.state.Current)
 	}
@@ -103,6 +107,8 @@ func (m *program) enter(s *screen) tea.Cmd {
 	case m.call != nil, step.Phase == lab.Running:
 	case !done(step):
 		return m.run("applying "+step.ID, m.session.Apply)
+	case m.state.Current == len(m.state.Steps)-1 && m.branch != nil:
+		return m.comeBack()
 	case m.state.Current == len(m.state.Steps)-1:
 		m.sight.notice = notice{text: "That was the last step. e exports a report, ← looks back, r begins anew, q quits."}
 	default:

@@ -1,7 +1,6 @@
 package views
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +35,7 @@ type program struct {
 	start    start
 	sessions *sessions
 	session  Session    // nil on the start screen
+	branch   *branch    // nil where the session is of the track that the learner chose
 	reader   *reader    // of its states
 	newest   int        // the number of the newest reading that was shown
 	state    *lab.State // of the session
@@ -69,9 +69,7 @@ func newProgram(ctx context.Context, l *Lab, o Options) (*program, error) {
 	if o.NoColor {
 		theme = "none"
 	}
-	own := *l
-	own.Tracks = slices.Clone(l.Tracks) // of which some may turn out to be unavailable
-	m := &program{ctx: ctx, lab: &own, keys: newKeyMap(), theme: theme, profile: o.Profile, w: o.Width, h: o.Height,
+	m := &program{ctx: ctx, lab: l.own(), keys: newKeyMap(), theme: theme, profile: o.Profile, w: o.Width, h: o.Height,
 		clock: time.Now, sessions: &sessions{}}
 	m.keys.Export.SetEnabled(l.Report != nil)
 	m.start.wanted = o.Track
@@ -106,6 +104,7 @@ type (
 		track   string
 		session Session
 		err     error
+		branch  *branch // nil where it is of the track that the learner chose
 	}
 	stateMsg struct {
 		reading
@@ -185,9 +184,7 @@ func (m *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case phaseMsg:
 		return m, m.heardPhase(msg)
 	case unavailableMsg:
-		for i, t := range m.lab.Tracks {
-			m.lab.Tracks[i].Unavailable = cmp.Or(msg.why[t.ID], t.Unavailable)
-		}
+		m.lab.unavailable(msg.why)
 	case openedMsg:
 		return m, m.opened(msg)
 	case stateMsg:
@@ -276,7 +273,7 @@ func (m *program) open(track string) tea.Cmd {
 	m.call = &call{name, cancel}
 	return func() tea.Msg {
 		s, err := m.sessions.open(ctx, way, track)
-		return openedMsg{track, s, err}
+		return openedMsg{track, s, err, nil}
 	}
 }
 
@@ -285,20 +282,27 @@ func (m *program) opened(msg openedMsg) tea.Cmd {
 		m.call.cancel()
 		m.call = nil
 	}
-	if msg.err != nil {
-		if !errors.Is(msg.err, context.Canceled) {
-			m.sight.notice = notice{text: msg.err.Error(), bad: true}
-		}
-		return nil
+	switch {
+	case msg.branch != nil:
+		return m.branched(msg)
+	case msg.err != nil && !errors.Is(msg.err, context.Canceled):
+		m.sight.notice = notice{text: msg.err.Error(), bad: true}
+	case msg.err == nil:
+		return m.take(msg.session)
 	}
-	m.begin(msg.session)
-	changed := msg.session.Changed()
-	m.show(msg.session.State())
+	return nil
+}
+
+// take takes a session onto the screen, and follows it.
+func (m *program) take(s Session) tea.Cmd {
+	m.begin(s)
+	changed := s.Changed()
+	m.show(s.State())
 	m.ink()
 	return follow(m.ctx, m.reader, changed, 0)
 }
 
-// begin takes a session onto the screen.
+// begin makes a session the one that is shown.
 func (m *program) begin(s Session) {
 	m.session, m.reader, m.newest = s, &reader{session: s}, 0
 	m.state, m.sight, m.faulting, m.tried = nil, sight{back: -1}, nil, map[string][]bench.Cell{}
@@ -440,7 +444,7 @@ func (m *program) lines() []string {
 
 // screen gathers what one picture needs. The scene is kept: it is made anew only for other observations.
 func (m *program) screen() *screen {
-	s := &screen{pen: m.pen, sight: m.sight, state: m.state, keys: m.keys, now: m.clock(), player: m.player}
+	s := &screen{pen: m.pen, sight: m.sight, state: m.state, branch: m.branch, keys: m.keys, now: m.clock(), player: m.player}
 	at := m.state.Current
 	if m.sight.back >= 0 {
 		at = m.sight.back

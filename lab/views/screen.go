@@ -48,14 +48,15 @@ type notice struct {
 type screen struct {
 	*pen
 	sight
-	lay   layout
-	state *lab.State
-	step  *lab.Step // the one that is shown
-	scene *scene
-	busy  string // the call that is going on
-	aside bool   // the explanation stands in the card
-	keys  keyMap
-	now   time.Time
+	lay    layout
+	state  *lab.State
+	branch *branch   // nil where it is of the track that the learner chose
+	step   *lab.Step // the one that is shown
+	scene  *scene
+	busy   string // the call that is going on
+	aside  bool   // the explanation stands in the card
+	keys   keyMap
+	now    time.Time
 
 	player *player // nil where somebody goes through the track
 }

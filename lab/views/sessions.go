@@ -3,6 +3,7 @@ package views
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -17,15 +18,22 @@ type sessions struct {
 
 var errClosed = errors.New("the lab is closing")
 
-// open opens a track in one of a Lab's ways.
-func (s *sessions) open(ctx context.Context, way func(context.Context, string) (Session, error), track string) (Session, error) {
+// enter has close wait for what opens or ends a session, until opening is told that it is done.
+func (s *sessions) enter() error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.closed {
-		s.mu.Unlock()
-		return nil, errClosed
+		return errClosed
 	}
 	s.opening.Add(1)
-	s.mu.Unlock()
+	return nil
+}
+
+// open opens a track in one of a Lab's ways.
+func (s *sessions) open(ctx context.Context, way func(context.Context, string) (Session, error), track string) (Session, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
 	defer s.opening.Done()
 	opened, err := way(ctx, track)
 	if err != nil {
@@ -37,7 +45,19 @@ func (s *sessions) open(ctx context.Context, way func(context.Context, string) (
 	return opened, nil
 }
 
-// close ends the context of everything that goes on, waits for sessions that are being opened, and closes all.
+// end closes a session, once what goes on in it has ended.
+func (s *sessions) end(ctx context.Context, session Session) error {
+	if err := s.enter(); err != nil {
+		return err // it is closed with all others
+	}
+	defer s.opening.Done()
+	s.mu.Lock()
+	s.all = slices.DeleteFunc(s.all, func(other Session) bool { return other == session })
+	s.mu.Unlock()
+	return errors.Join(session.Park(ctx), session.Close(ctx))
+}
+
+// close ends the context of everything that goes on, waits for sessions that are being opened or ended, and closes all.
 func (s *sessions) close(cancel context.CancelFunc) {
 	s.mu.Lock()
 	s.closed = true

@@ -5,9 +5,11 @@
 package views
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -40,6 +42,8 @@ type Session interface {
 	GoTo(ctx context.Context, stepID string) error
 	// Reset begins the track anew.
 	Reset(ctx context.Context) error
+	// Park leaves the cluster to another session, until Reset or GoTo.
+	Park(ctx context.Context) error
 	// Select asks that an object be held whole in the observations to come.
 	Select(namespace, name string)
 	// Rest waits until the state has all that the cluster shows, and nothing is left to be read.
@@ -68,6 +72,20 @@ type Lab struct {
 	Unavailable func(ctx context.Context) (map[string]string, error)
 	// Report writes a report of a run and says where. Nil: there are no reports.
 	Report func(*lab.State) (path string, err error)
+}
+
+// own is a copy, for tracks of which some may turn out to be unavailable.
+func (l *Lab) own() *Lab {
+	own := *l
+	own.Tracks = slices.Clone(l.Tracks)
+	return &own
+}
+
+// unavailable notes which tracks cannot be taken, and why.
+func (l *Lab) unavailable(why map[string]string) {
+	for i, t := range l.Tracks {
+		l.Tracks[i].Unavailable = cmp.Or(why[t.ID], t.Unavailable)
+	}
 }
 
 // TrackInfo is a track in the list of the start screen.

@@ -14,6 +14,7 @@ func rewriteObjects() lesson.Step {
 	return lesson.Step{
 		ID:       step,
 		Rewrites: true,
+		WhatIf:   []string{"pitfalls/svm-record"},
 		Actions: []lesson.Action{{
 			ID: "rewrite",
 			Do: func(ctx context.Context, env *lesson.Env) (err error) {

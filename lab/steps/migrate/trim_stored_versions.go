@@ -15,7 +15,8 @@ import (
 
 func trimStoredVersions() lesson.Step {
 	return lesson.Step{
-		ID: "trim-stored-versions",
+		ID:     "trim-stored-versions",
+		WhatIf: []string{"pitfalls/early-trim", "pitfalls/svm-record"},
 		Actions: []lesson.Action{{
 			ID: "main-resource",
 			Do: func(ctx context.Context, env *lesson.Env) error {

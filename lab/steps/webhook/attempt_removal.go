@@ -12,7 +12,8 @@ import (
 func attemptRemoval() lesson.Step {
 	const step = "attempt-removal"
 	return lesson.Step{
-		ID: step,
+		ID:     step,
+		WhatIf: []string{"pitfalls/early-trim"},
 		Actions: []lesson.Action{{
 			ID:      "crd",
 			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.ApplyCRD(ctx, env, step, "crd") },
