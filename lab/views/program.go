@@ -74,7 +74,7 @@ func newProgram(ctx context.Context, l *Lab, o Options) (*program, error) {
 	m.keys.Export.SetEnabled(l.Report != nil)
 	m.start.wanted = o.Track
 	m.start.chosen = max(0, slices.IndexFunc(flattened(grouped(m.lab.Tracks)), func(t TrackInfo) bool { return t.ID == l.Chosen }))
-	m.sight.notice = notice{text: l.Notice, bad: true}
+	m.sight.notice = notice{text: l.Notice, bad: l.Notice != ""}
 	m.start.began = m.clock()
 	m.sight.back = -1
 	m.ink()

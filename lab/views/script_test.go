@@ -55,13 +55,14 @@ func TestTheFileOfAStepDoesIt(t *testing.T) {
 				} else {
 					readFile(t, m)
 				}
-				if i == len(track.Steps)-1 || !alone {
+				reads := i == len(track.Steps)-1 && track.Steps[i].Judge == nil // there is nothing to be done by hand
+				if reads || !alone {
 					if err := s.Apply(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
 				step := whenApplied(t, s)
-				if step.Result != lesson.Passed || step.ByHand != (alone && i < len(track.Steps)-1) {
+				if step.Result != lesson.Passed || step.ByHand != (alone && !reads) {
 					t.Fatalf("%s: %s, by hand: %v, %v, %+v", step.ID, step.Result, step.ByHand, step.Err, step.Checks)
 				}
 				s.Next()
