@@ -189,7 +189,11 @@ func (s *screen) refusedToo(all []evidence.Exchange, w int) []string {
 		version, rest := target(x.Path, s.state.Resource)
 		asked := x.Method + " " + strings.TrimSpace(version+" "+rest)
 		if why := gist(clean(x.Message)); x.Status != all[0].Status || why != gist(clean(all[0].Message)) {
-			out = append(out, s.flow(s.quietly(), asked+": "+why, w, status(x), spaces(6))...)
+			said := s.flow(s.quietly(), asked+": "+why, w-2, status(x), spaces(6))
+			if s.lay.zoomOn == noZoom && len(said) > 2 { // the log has it whole, and so has the text alone
+				said = append(said[:1:1], said[1]+s.noise.of(" …"))
+			}
+			out = append(out, said...)
 		} else {
 			alike = append(alike, asked)
 		}
@@ -241,6 +245,10 @@ func (s *screen) verdict(v *verdict.Verdict, w int) []string {
 	out := []string{sign + s.bold.of(clean(string(v.Verdict)))}
 	if len(v.Drop) > 0 {
 		out[0] += s.dim.of(", to drop ") + s.loud(s.bold, clean(strings.Join(v.Drop, " ")))
+	}
+	if s.step.Lesson != nil && s.step.Lesson.Judge != nil && v.Verdict == verdict.Complete && s.lay.zoomOn == noZoom {
+		out[0] += s.dim.of(fmt.Sprintf(" · %d findings, z shows them", len(v.Findings))) // the step is about something else, which they prove
+		return out
 	}
 	signs := map[verdict.Result]string{verdict.Pass: s.ok.of("✓ "), verdict.Fail: s.badBold.of("✗ "), verdict.Warn: s.warn.of("▲ ")}
 	for _, f := range v.Findings {

@@ -13,7 +13,7 @@ import (
 // EarlyTrim is the track of a record that was trimmed while objects were still old: the server believes it, lets the version
 // go, and cannot read them any more.
 func EarlyTrim() *lesson.Track {
-	return pitfall("early-trim", 6, earlyTrimHalfWay(), earlyTrimDeclared(), earlyTrimBroken(), earlyTrimWayBack())
+	return pitfall("early-trim", 6, earlyTrimHalfWay(), earlyTrimDeclared(), earlyTrimReaders(), earlyTrimHandsTied(), earlyTrimWayBack())
 }
 
 func earlyTrimHalfWay() lesson.Step {
@@ -58,49 +58,26 @@ func earlyTrimDeclared() lesson.Step {
 	}
 }
 
-func earlyTrimBroken() lesson.Step {
-	const step = "broken"
-	gone := lesson.Expect{Refused: true, Status: http.StatusInternalServerError}
+// unanswered is what the server says to a request for which it would have to read what it cannot.
+var unanswered = lesson.Expect{Refused: true, Status: http.StatusInternalServerError}
+
+func earlyTrimReaders() lesson.Step {
 	return lesson.Step{
-		ID: step,
+		ID: "readers",
 		Actions: []lesson.Action{
 			get("new", newVersion, foxtrot, lesson.Accepted),
-			get("old", newVersion, alpha, gone),
+			get("old", newVersion, alpha, unanswered),
 			{
 				ID:      "list",
 				Do:      func(ctx context.Context, env *lesson.Env) error { return kit.List(ctx, env, newVersion, false) },
 				Kubectl: kit.Kubectl("kubectl get NEW"),
 				Change:  kit.Lines("  list the widgets; watch them"),
-				Expect:  gone,
+				Expect:  unanswered,
 			}, {
 				ID:      "watch",
 				Do:      watchBriefly,
 				Kubectl: kit.Kubectl(`kubectl get --raw "` + kit.CollectionURL("NEWVERSION") + `?watch=1&timeoutSeconds=1"`),
 				Expect:  lesson.Expect{Refused: true},
-			}, {
-				ID: "create",
-				Do: func(ctx context.Context, env *lesson.Env) error {
-					return kit.Create(ctx, env, step, "create", newVersion)
-				},
-				Kubectl: kit.FromManifest("kubectl create", step, "create"),
-				Change:  kit.Lines("  create alpha once more; delete alpha"),
-				Expect:  lesson.Expect{Refused: true, Status: http.StatusConflict},
-			}, {
-				ID: "delete",
-				Do: func(ctx context.Context, env *lesson.Env) error {
-					_, err := env.Client.Delete(ctx, env.Path(newVersion, alpha))
-					return err
-				},
-				Kubectl: kit.Kubectl("kubectl delete NEW alpha"),
-				Expect:  gone,
-			}, {
-				ID: "delete-crd",
-				Do: func(ctx context.Context, env *lesson.Env) error {
-					_, err := env.Client.Do(ctx, evidence.Request{Method: http.MethodDelete, Path: evidence.DefinitionPath(env.Resource), Query: url.Values{"dryRun": {"All"}}})
-					return err
-				},
-				Kubectl: kit.Kubectl("kubectl delete crd CRD --dry-run=server"),
-				Change:  kit.Lines("  delete the CRD, as a dry run"),
 			},
 		},
 		Predict: &lesson.Prediction{
@@ -117,6 +94,47 @@ func earlyTrimBroken() lesson.Step {
 			{ID: "watch", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				return refused("the watch is refused", e.Find(func(x evidence.Exchange) bool { return kit.IsWatch(e, x, newVersion) }))
 			}},
+		},
+	}
+}
+
+func earlyTrimHandsTied() lesson.Step {
+	const step = "hands-tied"
+	return lesson.Step{
+		ID: step,
+		Actions: []lesson.Action{{
+			ID: "create",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				return kit.Create(ctx, env, step, "create", newVersion)
+			},
+			Kubectl: kit.FromManifest("kubectl create", step, "create"),
+			Change:  kit.Lines("  create alpha once more; delete alpha"),
+			Expect:  lesson.Expect{Refused: true, Status: http.StatusConflict},
+		}, {
+			ID: "delete",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				_, err := env.Client.Delete(ctx, env.Path(newVersion, alpha))
+				return err
+			},
+			Kubectl: kit.Kubectl("kubectl delete NEW alpha"),
+			Expect:  unanswered,
+		}, {
+			ID: "delete-crd",
+			Do: func(ctx context.Context, env *lesson.Env) error {
+				_, err := env.Client.Do(ctx, evidence.Request{Method: http.MethodDelete, Path: evidence.DefinitionPath(env.Resource), Query: url.Values{"dryRun": {"All"}}})
+				return err
+			},
+			Kubectl: kit.Kubectl("kubectl delete crd CRD --dry-run=server"),
+			Change:  kit.Lines("  delete the CRD, as a dry run"),
+		}},
+		Predict: &lesson.Prediction{
+			Options: []string{"created", "taken", "error"},
+			Answer: func(e lesson.Evidence) (string, error) {
+				x := e.Sent(http.MethodPost, newVersion, alpha)
+				return kit.Choose([]string{"created", "taken", "error"}, x != nil && !x.Refused(), x != nil && x.Status == http.StatusConflict, x != nil)
+			},
+		},
+		Checks: []lesson.Check{
 			{ID: "create", Kind: lesson.Done, Eval: kit.Answered(http.MethodPost, newVersion, alpha, http.StatusConflict)},
 			{ID: "delete", Kind: lesson.Done, Eval: kit.Answered(http.MethodDelete, newVersion, alpha, http.StatusInternalServerError)},
 			{ID: "delete-crd", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
