@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	kubectl "k8s.io/kubectl/pkg/cmd"
@@ -88,7 +89,7 @@ func ByHand(t *testing.T, track *lesson.Track, reads ...string) map[string]strin
 		ctx, cancel := context.WithTimeout(t.Context(), lesson.Timeout)
 		step = applied(ctx, t, s)
 		cancel()
-		if step.Result != lesson.Passed {
+		if step.Result != lesson.Passed && !missed(step) {
 			t.Fatalf("%s by hand: %s, %v, %+v", step.ID, step.Result, step.Err, step.Checks)
 		}
 		if step.ByHand == slices.Contains(reads, step.ID) {
@@ -100,6 +101,13 @@ func ByHand(t *testing.T, track *lesson.Track, reads ...string) map[string]strin
 			return answers
 		}
 	}
+}
+
+// missed says whether a step only lacks what chance did not show in the tries that it tells: a shell is slow.
+func missed(step *lab.Step) bool {
+	return step.Result == lesson.Skipped && !slices.ContainsFunc(step.Checks, func(c lab.Check) bool {
+		return c.Result == lesson.Failed || c.Result == lesson.Skipped && !strings.Contains(c.Reason, "tried: ")
+	})
 }
 
 // paste runs the commands of a step; a command fails just where the lesson wants a refusal.

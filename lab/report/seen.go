@@ -310,6 +310,9 @@ func managers(before *evidence.Observation, o *evidence.Object) string {
 			}
 			out = append(out, name+" "+m.APIVersion[strings.LastIndexByte(m.APIVersion, '/')+1:])
 		}
+		if len(out) == 0 {
+			return "nobody"
+		}
 		return strings.Join(out, ", ")
 	}
 	was := before.Object(o.Name)

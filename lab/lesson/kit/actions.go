@@ -78,18 +78,29 @@ func Create(ctx context.Context, env *lesson.Env, step, action, version string) 
 	})
 }
 
-// Apply is a server-side apply of the one object of an action's manifest, without force: what others own stays theirs.
+// Apply is a server-side apply of the objects of an action's manifest, without force: what others own stays theirs.
 func Apply(ctx context.Context, env *lesson.Env, step, action, version, manager string) error {
+	return apply(ctx, env, step, action, version, manager, false)
+}
+
+// ApplyForced is the same with force: the manager takes what others own.
+func ApplyForced(ctx context.Context, env *lesson.Env, step, action, version, manager string) error {
+	return apply(ctx, env, step, action, version, manager, true)
+}
+
+func apply(ctx context.Context, env *lesson.Env, step, action, version, manager string, force bool) error {
 	body, err := Manifest(env, step, action)
 	if err != nil {
 		return err
 	}
-	name, _, err := Parse(string(body))
-	if err != nil {
+	return each(ctx, manifests.Split(body), func(ctx context.Context, doc string) error {
+		name, _, err := Parse(doc)
+		if err != nil {
+			return err
+		}
+		_, err = env.Client.Apply(ctx, env.Path(version, name), manager, force, []byte(doc))
 		return err
-	}
-	_, err = env.Client.Apply(ctx, env.Path(version, name), manager, false, body)
-	return err
+	})
 }
 
 // Parse reads one document of a manifest.

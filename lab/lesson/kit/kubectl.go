@@ -59,13 +59,24 @@ func Lines(l ...string) Commands {
 
 // RelabelCommands make a JSON patch of each object's own entries with a Go template, and send it.
 func RelabelCommands(env *lesson.Env) []string {
+	return Kubectl("for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do\n" + relabel(env, "$w", "") + "\ndone")(env)
+}
+
+// RelabelEntries do the same for one object; for the entries of one manager, where it is named.
+func RelabelEntries(object, manager string) Commands {
+	return func(env *lesson.Env) []string { return Kubectl(relabel(env, object, manager))(env) }
+}
+
+func relabel(env *lesson.Env, object, manager string) string {
 	from, to := env.Resource.Group+"/"+env.Oldest(), env.Resource.Group+"/"+env.Newest()
-	template := `[{{$c := ""}}{{range $i, $m := .metadata.managedFields}}{{if eq $m.apiVersion "` + from + `"}}{{$c}}` +
+	which := `eq $m.apiVersion "` + from + `"`
+	if manager != "" {
+		which = `and (` + which + `) (eq $m.manager "` + manager + `")`
+	}
+	template := `[{{$c := ""}}{{range $i, $m := .metadata.managedFields}}{{if ` + which + `}}{{$c}}` +
 		`{"op":"replace","path":"/metadata/managedFields/{{$i}}/apiVersion","value":"` + to + `"}{{$c = ","}}{{end}}{{end}}]`
-	return Kubectl(`for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do
-  patch=$(kubectl get NEW $w --show-managed-fields -o go-template='` + template + `')
-  kubectl patch NEW $w --type=json -p "$patch"
-done`)(env)
+	return `  patch=$(kubectl get NEW ` + object + ` --show-managed-fields -o go-template='` + template + `')
+  kubectl patch NEW ` + object + ` --type=json -p "$patch"`
 }
 
 // TrimCommands declare the newest version as all of storedVersions, unless the CRD has changed meanwhile.

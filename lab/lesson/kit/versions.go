@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -25,9 +26,14 @@ func SwitchStorage(step, action string) lesson.Action {
 			_, err := Rewriter(env).WaitInEffect(ctx, env.Newest(), nil)
 			return err
 		},
-		Kubectl: PatchCRD(`{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"test","path":"/spec/versions/1/name","value":"NEWVERSION"},{"op":"replace","path":"/spec/versions/1/storage","value":true}`),
+		Kubectl: StorageCommands(true),
 		Change:  Kubectl("- spec.versions[OLDVERSION].storage  true", "+ spec.versions[NEWVERSION].storage   true"),
 	}
+}
+
+// StorageCommands make the newest version the storage version, or else the oldest.
+func StorageCommands(newest bool) Commands {
+	return PatchCRD(fmt.Sprintf(`{"op":"replace","path":"/spec/versions/0/storage","value":%t},{"op":"test","path":"/spec/versions/1/name","value":"NEWVERSION"},{"op":"replace","path":"/spec/versions/1/storage","value":%t}`, !newest, newest))
 }
 
 // StopServing is the action that stops serving the oldest version, by its manifest, and waits until a request for an object

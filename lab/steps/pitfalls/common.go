@@ -239,3 +239,18 @@ func accepted(want string, x *evidence.Exchange) lesson.Outcome {
 	}
 	return lesson.Holds(!x.Refused(), want, kit.Answer(*x))
 }
+
+// asProbe is for what puts the scene right, and is no part of what a step shows.
+func asProbe(env *lesson.Env) *lesson.Env {
+	unseen := *env
+	unseen.Client = env.Probe()
+	return &unseen
+}
+
+// observed is what was seen after an action; by hand, in the end.
+func observed(e lesson.Evidence, action string) *evidence.Observation {
+	if o := e.AfterAction(action); o != nil {
+		return o
+	}
+	return e.After
+}

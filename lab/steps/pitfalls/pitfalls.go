@@ -12,6 +12,8 @@ import (
 func Tracks() []*lesson.Track {
 	return []*lesson.Track{
 		EarlyTrim(),
+		SSAAfterRemoval(),
+		StorageSwitchRace(),
 		SVMRecord(),
 	}
 }
