@@ -2,10 +2,8 @@ package pitfalls
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -245,37 +243,21 @@ func createAnew(ctx context.Context, env *lesson.Env) error {
 
 // save keeps every object, ready to be created at the new version: what only the server may set is left out.
 func (t *stuckDeletion) save(ctx context.Context, env *lesson.Env, client *evidence.Client) error {
-	query := url.Values{"limit": {"500"}}
 	var saved []string
-	for {
-		r, err := client.Get(ctx, env.Path(oldVersion, ""), query)
-		if err == nil {
-			err = r.Err()
-		}
-		if err != nil {
-			return fmt.Errorf("save the objects: %w", err)
-		}
-		var page unstructured.UnstructuredList
-		if err := page.UnmarshalJSON(r.Body); err != nil {
-			return fmt.Errorf("save the objects: %w", err)
-		}
-		for _, o := range page.Items {
-			o.SetAPIVersion(env.Resource.Group + "/" + newVersion)
-			o.SetResourceVersion("")
-			o.SetUID("")
-			o.SetManagedFields(nil)
-			raw, err := json.Marshal(&o)
-			if err != nil {
-				return fmt.Errorf("save %s: %w", o.GetName(), err)
-			}
-			saved = append(saved, string(raw))
-		}
-		if page.GetContinue() == "" {
-			t.saved = saved
-			return nil
-		}
-		query.Set("continue", page.GetContinue())
+	err := eachObject(ctx, env, client, oldVersion, func(o *unstructured.Unstructured) error {
+		o.SetAPIVersion(env.Resource.Group + "/" + newVersion)
+		o.SetResourceVersion("")
+		o.SetUID("")
+		o.SetManagedFields(nil)
+		raw, err := o.MarshalJSON()
+		saved = append(saved, string(raw))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("save the objects: %w", err)
 	}
+	t.saved = saved
+	return nil
 }
 
 // tryAgain is how long the server may take before it is reminded of a deletion.
