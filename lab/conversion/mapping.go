@@ -20,6 +20,15 @@ type Mapping struct {
 	Do       []Operation
 }
 
+// Renames are the mappings both ways where a field has another name in the new version.
+func Renames(old, latest, path, name string) []Mapping {
+	was := path[strings.LastIndexByte(path, '.')+1:]
+	return []Mapping{
+		{From: old, To: latest, Do: []Operation{Rename(path, name)}},
+		{From: latest, To: old, Do: []Operation{Rename(strings.TrimSuffix(path, was)+name, was)}},
+	}
+}
+
 // Operation is one change to an object. Paths are names of fields parted by dots, such as spec.label; they lead through
 // objects, not lists, and not into apiVersion, kind and metadata. A field that is not there is no error: nothing is done.
 type Operation struct {

@@ -34,7 +34,7 @@ type CRD struct {
 	Strategy        string            `json:"strategy"`
 	Versions        []Version         `json:"versions"`
 	StoredVersions  []string          `json:"storedVersions"`
-	Conditions      map[string]string `json:"conditions,omitempty"` // type: status, with the reason where it is not True
+	Conditions      map[string]string `json:"conditions,omitempty"` // type: status, with the reason where it is not True, or Terminating
 	Terminating     bool              `json:"terminating,omitempty"`
 	Labels          map[string]string `json:"-"`
 	ResourceVersion string            `json:"-"`

@@ -729,7 +729,7 @@ func ParseCRD(raw []byte) (*CRD, error) {
 	}
 	for _, x := range d.Status.Conditions {
 		c.Conditions[string(x.Type)] = string(x.Status)
-		if x.Status != apiextensionsv1.ConditionTrue {
+		if x.Status != apiextensionsv1.ConditionTrue || x.Type == apiextensionsv1.Terminating {
 			c.Conditions[string(x.Type)] += " " + x.Reason
 		}
 	}

@@ -242,6 +242,11 @@ func (e Evidence) IsApply() func(evidence.Exchange) bool {
 	}
 }
 
+// IsNewCRD is for Find: an attempt to create the CRD.
+func (e Evidence) IsNewCRD() func(evidence.Exchange) bool {
+	return func(x evidence.Exchange) bool { return x.Method == http.MethodPost && x.To(evidence.DefinitionsPath) }
+}
+
 // ReviewsTo counts the conversions of the step to a version, as far as they are kept.
 func (e Evidence) ReviewsTo(version string) int {
 	n := 0

@@ -39,6 +39,12 @@ func ApplyCRD(ctx context.Context, env *lesson.Env, step, action string) error {
 	return err
 }
 
+// PatchDefinition sends a merge patch of the CRD.
+func PatchDefinition(ctx context.Context, env *lesson.Env, body string) error {
+	_, err := env.Client.Patch(ctx, evidence.DefinitionPath(env.Resource), evidence.MergePatch, Lab, []byte(body))
+	return err
+}
+
 // AskCRD asks by a dry run what the server says to the CRD of an action's manifest.
 func AskCRD(ctx context.Context, env *lesson.Env, step, action string) error {
 	body, err := Manifest(env, step, action)
@@ -65,7 +71,12 @@ func Create(ctx context.Context, env *lesson.Env, step, action, version string) 
 	if err != nil {
 		return err
 	}
-	return each(ctx, manifests.Split(body), func(ctx context.Context, doc string) error {
+	return CreateAll(ctx, env, manifests.Split(body), version)
+}
+
+// CreateAll creates objects, each a document; those that are there stay as they are.
+func CreateAll(ctx context.Context, env *lesson.Env, docs []string, version string) error {
+	return each(ctx, docs, func(ctx context.Context, doc string) error {
 		name, raw, err := Parse(doc)
 		if err != nil {
 			return err

@@ -71,3 +71,15 @@ func IsList(e lesson.Evidence, x evidence.Exchange, version, query string) bool 
 func IsWatch(e lesson.Evidence, x evidence.Exchange, version string) bool {
 	return IsList(e, x, version, "watch=")
 }
+
+// IfCached checks that a request was answered from the API server's cache. A server that has just begun has none: then
+// nothing can be shown.
+func IfCached(want string, find func(lesson.Evidence) *evidence.Exchange) func(lesson.Evidence) lesson.Outcome {
+	return func(e lesson.Evidence) lesson.Outcome {
+		x := find(e)
+		if x != nil && x.Refused() {
+			return lesson.Outcome{Result: lesson.Skipped, Want: want, Got: Answer(*x), Reason: "the API server had nothing in its cache, in one try"}
+		}
+		return Holds(x != nil, want, "nobody asked")
+	}
+}

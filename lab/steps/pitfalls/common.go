@@ -5,7 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crdlab/crdlab/lab/conversion"
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/lesson/kit"
@@ -28,6 +33,9 @@ const (
 	foxtrot = "foxtrot" // made after the storage switch
 )
 
+// team is the manager of those who write their objects by server-side apply.
+const team = "team"
+
 // pitfall is a track of what goes wrong, by the name of its folders.
 func pitfall(name string, minutes int, steps ...lesson.Step) *lesson.Track {
 	folder, err := fs.Sub(prose, name)
@@ -48,6 +56,12 @@ func pitfall(name string, minutes int, steps ...lesson.Step) *lesson.Track {
 	}
 }
 
+// withWebhook gives a pitfall the lab's conversion webhook.
+func withWebhook(track *lesson.Track, mappings []conversion.Mapping) *lesson.Track {
+	track.Strategy, track.Needs, track.Mappings = "Webhook", []lesson.Needs{lesson.NeedsWebhook}, mappings
+	return track
+}
+
 // ── actions that several tracks have, with the manifests that they share ──
 
 // shared stands for the step of an action whose manifest is not one step's.
@@ -58,14 +72,9 @@ func created() lesson.Action { return kit.CreateCRD(shared, "crd") }
 
 // widgets makes the objects, through the old version.
 func widgets() lesson.Action {
-	return lesson.Action{
-		ID: "widgets",
-		Do: func(ctx context.Context, env *lesson.Env) error {
-			return kit.Create(ctx, env, shared, "widgets", oldVersion)
-		},
-		Kubectl: kit.FromManifest("kubectl apply", shared, "widgets"),
-		Change:  kit.Lines("+ alpha, bravo, charlie, delta, echo  at v1alpha1"),
-	}
+	a := makeWidgets(shared)
+	a.Change = kit.Lines("+ alpha, bravo, charlie, delta, echo  at v1alpha1")
+	return a
 }
 
 // bothServed adds the new version, served, while the old one stays the storage version.
@@ -84,21 +93,39 @@ func bothServed() lesson.Action {
 }
 
 // switched makes the new version the storage version, and adds it where it is not there yet.
-func switched() lesson.Action {
-	a := kit.SwitchStorage(shared, "switch")
-	a.Kubectl = kit.Then(kit.FromManifest("kubectl apply", shared, "switch"), kit.Kubectl("sleep 1"))
+func switched() lesson.Action { return switchBy(shared) }
+
+// makeWidgets creates the objects of a step's own manifest, through the old version.
+func makeWidgets(step string) lesson.Action {
+	return lesson.Action{
+		ID: "widgets",
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			return kit.Create(ctx, env, step, "widgets", oldVersion)
+		},
+		Kubectl: kit.FromManifest("kubectl apply", step, "widgets"),
+		Change:  kit.Lines("+ the widgets  at v1alpha1"),
+	}
+}
+
+// switchBy makes the new version the storage version, and adds it where it is not there yet, by a step's own manifest.
+func switchBy(step string) lesson.Action {
+	a := kit.SwitchStorage(step, "switch")
+	a.Kubectl = kit.Then(kit.FromManifest("kubectl apply", step, "switch"), kit.Kubectl("sleep 1"))
 	a.Change = kit.Lines("+ spec.versions[v1beta1].storage   true")
 	return a
 }
 
 // makeFoxtrot creates an object after the storage switch.
-func makeFoxtrot() lesson.Action {
+func makeFoxtrot() lesson.Action { return makeFoxtrotBy(shared) }
+
+// makeFoxtrotBy is makeFoxtrot by a step's own manifest.
+func makeFoxtrotBy(step string) lesson.Action {
 	return lesson.Action{
 		ID: "foxtrot",
 		Do: func(ctx context.Context, env *lesson.Env) error {
-			return kit.Create(ctx, env, shared, "foxtrot", newVersion)
+			return kit.Create(ctx, env, step, "foxtrot", newVersion)
 		},
-		Kubectl: kit.FromManifest("kubectl apply", shared, "foxtrot"),
+		Kubectl: kit.FromManifest("kubectl apply", step, "foxtrot"),
 		Change:  kit.Lines("+ foxtrot  at v1beta1"),
 	}
 }
@@ -120,13 +147,17 @@ func trim() lesson.Action {
 }
 
 // remove takes the old version out of spec.versions.
-func remove() lesson.Action {
+func remove() lesson.Action { return removeBy(shared) }
+
+// removeBy is remove by a step's own manifest, which may change the CRD in more than that: the operations of a JSON patch do the
+// same by hand.
+func removeBy(step string, also ...string) lesson.Action {
 	return lesson.Action{
 		ID: "remove",
 		Do: func(ctx context.Context, env *lesson.Env) error {
-			return kit.Replacing(ctx, env, newVersion, func() error { return kit.ApplyCRD(ctx, env, shared, "remove") })
+			return kit.Replacing(ctx, env, newVersion, func() error { return kit.ApplyCRD(ctx, env, step, "remove") })
 		},
-		Kubectl: kit.Then(kit.PatchCRD(kit.RemoveOldest), kit.Kubectl("sleep 2")),
+		Kubectl: kit.Then(kit.PatchCRD(strings.Join(append([]string{kit.RemoveOldest}, also...), ",")), kit.Kubectl("sleep 2")),
 		Change:  kit.Lines("- spec.versions[v1alpha1]"),
 	}
 }
@@ -187,6 +218,70 @@ func get(id, version, object string, expect lesson.Expect) lesson.Action {
 	}
 }
 
+// patch is a merge patch of an object through a version, as a part of the step.
+func patch(id, version, object, body string, expect lesson.Expect) lesson.Action {
+	return lesson.Action{
+		ID:      id,
+		Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Patch(ctx, env, version, object, body) },
+		Kubectl: kit.Kubectl("kubectl patch widgets." + version + ".GROUP " + object + " --type=merge -p '" + body + "'"),
+		Change:  kit.Lines("  patch " + object + " at " + version),
+		Expect:  expect,
+	}
+}
+
+// list lists the objects at a version, as a part of the step.
+func list(id, version string, expect lesson.Expect) lesson.Action {
+	return lesson.Action{
+		ID:      id,
+		Do:      func(ctx context.Context, env *lesson.Env) error { return kit.List(ctx, env, version, false) },
+		Kubectl: kit.Kubectl("kubectl get widgets." + version + ".GROUP"),
+		Change:  kit.Lines("  list the widgets at " + version),
+		Expect:  expect,
+	}
+}
+
+// watch watches the objects at the new version for a second, and so sees what the server sends first.
+func watch(expect lesson.Expect) lesson.Action {
+	return lesson.Action{
+		ID: "watch",
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			_, err := env.Client.Get(ctx, env.Path(newVersion, ""), url.Values{"watch": {"1"}, "timeoutSeconds": {"1"}})
+			return err
+		},
+		Kubectl: kit.Kubectl(`kubectl get --raw "` + kit.CollectionURL("NEWVERSION") + `?watch=1&timeoutSeconds=1"`),
+		Change:  kit.Lines("  watch the widgets"),
+		Expect:  expect,
+	}
+}
+
+// eachObject does something with every object as it is listed at a version, page by page: such a list is not refused after a
+// change of the CRD.
+func eachObject(ctx context.Context, env *lesson.Env, client *evidence.Client, version string, do func(*unstructured.Unstructured) error) error {
+	query := url.Values{"limit": {"500"}}
+	for {
+		r, err := client.Get(ctx, env.Path(version, ""), query)
+		if err == nil {
+			err = r.Err()
+		}
+		var page unstructured.UnstructuredList
+		if err == nil {
+			err = page.UnmarshalJSON(r.Body)
+		}
+		if err != nil {
+			return fmt.Errorf("list the objects at %s: %w", version, err)
+		}
+		for i := range page.Items {
+			if err := do(&page.Items[i]); err != nil {
+				return err
+			}
+		}
+		if page.GetContinue() == "" {
+			return nil
+		}
+		query.Set("continue", page.GetContinue())
+	}
+}
+
 // ── checks that several tracks have ──
 
 // inPlace checks what the way back ends with: everything is stored at the new version, which alone is left, in the record and in
@@ -222,6 +317,11 @@ func readable(e lesson.Evidence) lesson.Outcome {
 // listRefused checks that a list of all objects, as kubectl asks for one, is refused.
 func listRefused(e lesson.Evidence) lesson.Outcome {
 	return refused("the list is refused", e.Listing(newVersion))
+}
+
+// watchRefused checks that a watch of all objects is refused.
+func watchRefused(e lesson.Evidence) lesson.Outcome {
+	return refused("the watch is refused", e.Find(func(x evidence.Exchange) bool { return kit.IsWatch(e, x, newVersion) }))
 }
 
 // refused checks that a request was sent, and refused.

@@ -41,5 +41,7 @@ var inPlace = map[string]labtest.Alteration{
 	"record":   labtest.Record("v1alpha1", "v1beta1"),
 	"removed":  labtest.Version("v1beta1", func(v *evidence.Version) { v.Name = "v1alpha1" }),
 	"readable": labtest.Object("alpha", func(o *evidence.Object) { o.Views["v1beta1"] = &evidence.View{Status: 500} }),
-	"complete": labtest.Verdicts(func(v *verdict.Verdict) { v.Verdict = verdict.Incomplete }),
+	"complete": labtest.Verdicts(incomplete),
 }
+
+func incomplete(v *verdict.Verdict) { v.Verdict = verdict.Incomplete }

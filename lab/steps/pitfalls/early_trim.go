@@ -67,18 +67,8 @@ func earlyTrimReaders() lesson.Step {
 		Actions: []lesson.Action{
 			get("new", newVersion, foxtrot, lesson.Accepted),
 			get("old", newVersion, alpha, unanswered),
-			{
-				ID:      "list",
-				Do:      func(ctx context.Context, env *lesson.Env) error { return kit.List(ctx, env, newVersion, false) },
-				Kubectl: kit.Kubectl("kubectl get NEW"),
-				Change:  kit.Lines("  list the widgets; watch them"),
-				Expect:  unanswered,
-			}, {
-				ID:      "watch",
-				Do:      watchBriefly,
-				Kubectl: kit.Kubectl(`kubectl get --raw "` + kit.CollectionURL("NEWVERSION") + `?watch=1&timeoutSeconds=1"`),
-				Expect:  lesson.Expect{Refused: true},
-			},
+			list("list", newVersion, unanswered),
+			watch(lesson.Expect{Refused: true}),
 		},
 		Predict: &lesson.Prediction{
 			Options: []string{"others", "all", "error"},
@@ -91,9 +81,7 @@ func earlyTrimReaders() lesson.Step {
 			{ID: "new", Kind: lesson.Done, Eval: kit.Answered(http.MethodGet, newVersion, foxtrot, http.StatusOK)},
 			{ID: "old", Kind: lesson.Done, Eval: kit.Answered(http.MethodGet, newVersion, alpha, http.StatusInternalServerError)},
 			{ID: "list", Kind: lesson.Done, Eval: listRefused},
-			{ID: "watch", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				return refused("the watch is refused", e.Find(func(x evidence.Exchange) bool { return kit.IsWatch(e, x, newVersion) }))
-			}},
+			{ID: "watch", Kind: lesson.Done, Eval: watchRefused},
 		},
 	}
 }
@@ -145,12 +133,6 @@ func earlyTrimHandsTied() lesson.Step {
 			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: kit.BytesUnchanged},
 		},
 	}
-}
-
-// watchBriefly watches the objects for a second, and so sees what the server sends first.
-func watchBriefly(ctx context.Context, env *lesson.Env) error {
-	_, err := env.Client.Get(ctx, env.Path(newVersion, ""), url.Values{"watch": {"1"}, "timeoutSeconds": {"1"}})
-	return err
 }
 
 func earlyTrimWayBack() lesson.Step {

@@ -14,6 +14,8 @@ func Tracks() []*lesson.Track {
 		EarlyTrim(),
 		SSAAfterRemoval(),
 		StorageSwitchRace(),
+		WebhookOutage(),
+		StuckDeletion(),
 		SVMRecord(),
 	}
 }

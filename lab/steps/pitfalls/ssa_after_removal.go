@@ -15,7 +15,6 @@ import (
 
 // The managers of the widgets: team owns their size, platform their color. The others come later.
 const (
-	team     = "team"
 	platform = "platform"
 	auditor  = "auditor"
 	ops      = "ops"

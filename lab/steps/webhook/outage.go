@@ -116,25 +116,13 @@ func deleteEcho(ctx context.Context, env *lesson.Env) error {
 	return err
 }
 
-// ifCached checks that a request was answered from the API server's cache. A server that has just begun has none: then
-// nothing can be shown.
-func ifCached(want string, find func(lesson.Evidence) *evidence.Exchange) func(lesson.Evidence) lesson.Outcome {
-	return func(e lesson.Evidence) lesson.Outcome {
-		x := find(e)
-		if x != nil && x.Refused() {
-			return lesson.Outcome{Result: lesson.Skipped, Want: want, Got: kit.Answer(*x), Reason: "the API server had nothing in its cache, in one try"}
-		}
-		return kit.Holds(x != nil, want, "nobody asked")
-	}
-}
-
 // fromCache checks that the list is answered, and that an object which cannot be read is in it.
 func fromCache(e lesson.Evidence) lesson.Outcome {
 	const want = "the list is answered, and charlie is in it"
 	find := func(e lesson.Evidence) *evidence.Exchange {
 		return e.Find(func(x evidence.Exchange) bool { return kit.IsList(e, x, newVersion, "") })
 	}
-	o := ifCached(want, find)(e)
+	o := kit.IfCached(want, find)(e)
 	if o.Result != lesson.Passed {
 		return o
 	}
@@ -145,7 +133,7 @@ func fromCache(e lesson.Evidence) lesson.Outcome {
 // patched checks that delta came out of the cache, was written at the new version, and lost nothing.
 func patched(e lesson.Evidence) lesson.Outcome {
 	const want = "delta is patched, and stored at " + newVersion + " with its name"
-	o := ifCached(want, func(e lesson.Evidence) *evidence.Exchange { return e.Sent(http.MethodPatch, newVersion, delta) })(e)
+	o := kit.IfCached(want, func(e lesson.Evidence) *evidence.Exchange { return e.Sent(http.MethodPatch, newVersion, delta) })(e)
 	if o.Result != lesson.Passed {
 		return o
 	}

@@ -37,10 +37,7 @@ var named = []string{alpha, bravo, charlie, delta, echo, foxtrot}
 const team = "team"
 
 // mappings are how the webhook converts: both ways, nothing is lost.
-var mappings = []conversion.Mapping{
-	{From: oldVersion, To: newVersion, Do: []conversion.Operation{conversion.Rename("spec."+oldField, newField)}},
-	{From: newVersion, To: oldVersion, Do: []conversion.Operation{conversion.Rename("spec."+newField, oldField)}},
-}
+var mappings = conversion.Renames(oldVersion, newVersion, "spec."+oldField, newField)
 
 //go:embed *.md
 var prose embed.FS
