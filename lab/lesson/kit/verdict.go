@@ -35,6 +35,21 @@ func Complete(e lesson.Evidence) lesson.Outcome {
 	return lesson.Expected(verdict.Complete, e.Verdict.Verdict)
 }
 
+// Finding checks how one finding of the verdict came out.
+func Finding(id string, want verdict.Result) func(lesson.Evidence) lesson.Outcome {
+	return func(e lesson.Evidence) lesson.Outcome {
+		if e.Verdict == nil {
+			return lesson.Holds(false, string(want), "nobody looked")
+		}
+		for _, f := range e.Verdict.Findings {
+			if f.ID == id {
+				return lesson.Expected(want, f.Result)
+			}
+		}
+		return lesson.Holds(false, string(want), "no such finding")
+	}
+}
+
 // EveryFinding checks that each finding of the verdict passes.
 func EveryFinding(e lesson.Evidence) lesson.Outcome {
 	const want = "every finding passes"

@@ -58,14 +58,7 @@ func created() lesson.Action { return kit.CreateCRD(shared, "crd") }
 
 // widgets makes the objects, through the old version.
 func widgets() lesson.Action {
-	return lesson.Action{
-		ID: "widgets",
-		Do: func(ctx context.Context, env *lesson.Env) error {
-			return kit.Create(ctx, env, shared, "widgets", oldVersion)
-		},
-		Kubectl: kit.FromManifest("kubectl apply", shared, "widgets"),
-		Change:  kit.Lines("+ alpha, bravo, charlie, delta, echo  at v1alpha1"),
-	}
+	return widgetsOf(shared, "+ alpha, bravo, charlie, delta, echo  at v1alpha1")
 }
 
 // bothServed adds the new version, served, while the old one stays the storage version.
@@ -84,12 +77,7 @@ func bothServed() lesson.Action {
 }
 
 // switched makes the new version the storage version, and adds it where it is not there yet.
-func switched() lesson.Action {
-	a := kit.SwitchStorage(shared, "switch")
-	a.Kubectl = kit.Then(kit.FromManifest("kubectl apply", shared, "switch"), kit.Kubectl("sleep 1"))
-	a.Change = kit.Lines("+ spec.versions[v1beta1].storage   true")
-	return a
-}
+func switched() lesson.Action { return switchedBy(shared, "+ spec.versions[v1beta1].storage   true") }
 
 // makeFoxtrot creates an object after the storage switch.
 func makeFoxtrot() lesson.Action {
@@ -120,16 +108,7 @@ func trim() lesson.Action {
 }
 
 // remove takes the old version out of spec.versions.
-func remove() lesson.Action {
-	return lesson.Action{
-		ID: "remove",
-		Do: func(ctx context.Context, env *lesson.Env) error {
-			return kit.Replacing(ctx, env, newVersion, func() error { return kit.ApplyCRD(ctx, env, shared, "remove") })
-		},
-		Kubectl: kit.Then(kit.PatchCRD(kit.RemoveOldest), kit.Kubectl("sleep 2")),
-		Change:  kit.Lines("- spec.versions[v1alpha1]"),
-	}
-}
+func remove() lesson.Action { return removedBy(shared) }
 
 // addUnserved brings the old version back, only so that the server can read what is stored at it, and waits until an object
 // is read.
@@ -238,4 +217,66 @@ func accepted(want string, x *evidence.Exchange) lesson.Outcome {
 		return lesson.Holds(false, want, "nobody asked")
 	}
 	return lesson.Holds(!x.Refused(), want, kit.Answer(*x))
+}
+
+// ── what tracks with schemas of their own need ──
+
+// widgetsOf makes the objects of a step's manifest, through the old version.
+func widgetsOf(step string, change ...string) lesson.Action {
+	return lesson.Action{
+		ID: "widgets",
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			return kit.Create(ctx, env, step, "widgets", oldVersion)
+		},
+		Kubectl: kit.FromManifest("kubectl apply", step, "widgets"),
+		Change:  kit.Lines(change...),
+	}
+}
+
+// switchedBy makes the new version the storage version, by a step's manifest.
+func switchedBy(step string, change ...string) lesson.Action {
+	a := kit.SwitchStorage(step, "switch")
+	a.Kubectl = kit.Then(kit.FromManifest("kubectl apply", step, "switch"), kit.Kubectl("sleep 1"))
+	a.Change = kit.Lines(change...)
+	return a
+}
+
+// removedBy takes the old version out of spec.versions, by a step's manifest.
+func removedBy(step string) lesson.Action {
+	return lesson.Action{
+		ID: "remove",
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			return kit.Replacing(ctx, env, newVersion, func() error { return kit.ApplyCRD(ctx, env, step, "remove") })
+		},
+		Kubectl: kit.Then(kit.PatchCRD(kit.RemoveOldest), kit.Kubectl("sleep 2")),
+		Change:  kit.Lines("- spec.versions[v1alpha1]"),
+	}
+}
+
+// patched is a merge patch of an object at the new version.
+func patched(id, object, patch string, expect lesson.Expect) lesson.Action {
+	return lesson.Action{
+		ID: id,
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			return kit.Patch(ctx, env, newVersion, object, patch)
+		},
+		Kubectl: kit.Kubectl(`kubectl patch NEW ` + object + ` --type=merge -p '` + patch + `'`),
+		Change:  kit.Lines("~ " + object + "  " + patch),
+		Expect:  expect,
+	}
+}
+
+// patchOf is the first such merge patch in the step; nil where nobody sent it.
+func patchOf(e lesson.Evidence, object, patch string) *evidence.Exchange {
+	about := e.About(http.MethodPatch, newVersion, object)
+	return e.Find(func(x evidence.Exchange) bool { return about(x) && x.Body == patch && !x.DryRun() })
+}
+
+// refusedFor checks that a request was sent, and refused as invalid because of a field.
+func refusedFor(field string, x *evidence.Exchange) lesson.Outcome {
+	want := fmt.Sprintf("%d, because of %s", http.StatusUnprocessableEntity, field)
+	if x == nil {
+		return lesson.Holds(false, want, "nobody asked")
+	}
+	return kit.Holds(x.Status == http.StatusUnprocessableEntity && lesson.HasCause(*x, field), want, fmt.Sprint(kit.Answer(*x), " ", x.Causes))
 }
