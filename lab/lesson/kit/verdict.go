@@ -41,12 +41,11 @@ func Finding(id string, want verdict.Result) func(lesson.Evidence) lesson.Outcom
 		if e.Verdict == nil {
 			return lesson.Holds(false, string(want), "nobody looked")
 		}
-		for _, f := range e.Verdict.Findings {
-			if f.ID == id {
-				return lesson.Expected(want, f.Result)
-			}
+		f := e.Verdict.Finding(id)
+		if f == nil {
+			return lesson.Holds(false, string(want), "no finding "+id)
 		}
-		return lesson.Holds(false, string(want), "no such finding")
+		return lesson.Expected(want, f.Result)
 	}
 }
 

@@ -62,19 +62,7 @@ func widgets() lesson.Action {
 }
 
 // bothServed adds the new version, served, while the old one stays the storage version.
-func bothServed() lesson.Action {
-	return lesson.Action{
-		ID: "both",
-		Do: func(ctx context.Context, env *lesson.Env) error {
-			if err := kit.ApplyCRD(ctx, env, shared, "both"); err != nil {
-				return err
-			}
-			return kit.Until(ctx, env, env.Path(newVersion, ""), kit.Answers(http.StatusOK))
-		},
-		Kubectl: kit.FromManifest("kubectl apply", shared, "both"),
-		Change:  kit.Lines("+ spec.versions[v1beta1]  served, not storage"),
-	}
-}
+func bothServed() lesson.Action { return bothServedBy(shared) }
 
 // switched makes the new version the storage version, and adds it where it is not there yet.
 func switched() lesson.Action { return switchedBy(shared, "+ spec.versions[v1beta1].storage   true") }
@@ -219,6 +207,9 @@ func accepted(want string, x *evidence.Exchange) lesson.Outcome {
 	return lesson.Holds(!x.Refused(), want, kit.Answer(*x))
 }
 
+// repaint is a patch that any schema takes.
+const repaint = `{"spec":{"color":"purple"}}`
+
 // ── what tracks with schemas of their own need ──
 
 // widgetsOf makes the objects of a step's manifest, through the old version.
@@ -230,6 +221,21 @@ func widgetsOf(step string, change ...string) lesson.Action {
 		},
 		Kubectl: kit.FromManifest("kubectl apply", step, "widgets"),
 		Change:  kit.Lines(change...),
+	}
+}
+
+// bothServedBy adds the new version, served, by a step's manifest, while the old one stays the storage version.
+func bothServedBy(step string) lesson.Action {
+	return lesson.Action{
+		ID: "both",
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			if err := kit.ApplyCRD(ctx, env, step, "both"); err != nil {
+				return err
+			}
+			return kit.Until(ctx, env, env.Path(newVersion, ""), kit.Answers(http.StatusOK))
+		},
+		Kubectl: kit.FromManifest("kubectl apply", step, "both"),
+		Change:  kit.Lines("+ spec.versions[v1beta1]  served, not storage"),
 	}
 }
 
@@ -253,20 +259,47 @@ func removedBy(step string) lesson.Action {
 	}
 }
 
-// patched is a merge patch of an object at the new version.
-func patched(id, object, patch string, expect lesson.Expect) lesson.Action {
+// patched is a merge patch of an object at a version.
+func patched(id, version, object, patch string, expect lesson.Expect) lesson.Action {
 	return lesson.Action{
-		ID: id,
-		Do: func(ctx context.Context, env *lesson.Env) error {
-			return kit.Patch(ctx, env, newVersion, object, patch)
-		},
-		Kubectl: kit.Kubectl(`kubectl patch NEW ` + object + ` --type=merge -p '` + patch + `'`),
-		Change:  kit.Lines("~ " + object + "  " + patch),
+		ID:      id,
+		Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Patch(ctx, env, version, object, patch) },
+		Kubectl: kit.Kubectl(patchCommand(version, object, patch)),
+		Change:  kit.Lines("~ " + object + "  " + patch + "  at " + version),
 		Expect:  expect,
 	}
 }
 
-// patchOf is the first such merge patch in the step; nil where nobody sent it.
+// patchCommand is kubectl's merge patch of an object at a version.
+func patchCommand(version, object, patch string) string {
+	return "kubectl patch widgets." + version + ".GROUP " + object + " --type=merge -p '" + patch + "'"
+}
+
+// merge is a merge patch of an object.
+type merge struct{ object, patch string }
+
+// mend changes several objects at a version, by merge patches.
+func mend(version string, patches []merge, change ...string) lesson.Action {
+	var commands []string
+	for _, m := range patches {
+		commands = append(commands, patchCommand(version, m.object, m.patch))
+	}
+	return lesson.Action{
+		ID: "mend",
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			for _, m := range patches {
+				if err := kit.Patch(ctx, env, version, m.object, m.patch); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Kubectl: kit.Kubectl(commands...),
+		Change:  kit.Lines(change...),
+	}
+}
+
+// patchOf is the first such merge patch at the new version in the step; nil where nobody sent it.
 func patchOf(e lesson.Evidence, object, patch string) *evidence.Exchange {
 	about := e.About(http.MethodPatch, newVersion, object)
 	return e.Find(func(x evidence.Exchange) bool { return about(x) && x.Body == patch && !x.DryRun() })

@@ -29,8 +29,7 @@ const (
 
 // Patches of objects that the new version's schema refuses.
 const (
-	repaint = `{"spec":{"color":"purple"}}` // leaves what is invalid as it is
-	enlarge = `{"spec":{"size":21}}`        // is as invalid as before
+	enlarge = `{"spec":{"size":21}}` // is as invalid as before
 	shrink  = `{"spec":{"size":10}}`
 )
 
@@ -42,8 +41,8 @@ func (ratcheting) stricter() lesson.Step {
 			kit.CreateCRD(ratchetStricter, "crd"),
 			widgetsOf(ratchetStricter, "+ alpha, delta; bravo with a large size; charlie, echo without a tier"),
 			switchedBy(ratchetStricter, "+ spec.versions[v1beta1]  served, storage", "+ spec.size  maximum; spec.tier  required there"),
-			patched("repaint", bravo, repaint, lesson.Accepted),
-			patched("enlarge", bravo, enlarge, lesson.Expect{Refused: true, Status: http.StatusUnprocessableEntity, Field: "spec.size"}),
+			patched("repaint", newVersion, bravo, repaint, lesson.Accepted),
+			patched("enlarge", newVersion, bravo, enlarge, lesson.Expect{Refused: true, Status: http.StatusUnprocessableEntity, Field: "spec.size"}),
 		},
 		Predict: &lesson.Prediction{
 			Options: []string{"both", "one", "none"},
@@ -74,16 +73,9 @@ func (ratcheting) rewrite() lesson.Step {
 	all := rewriteAll()
 	all.Expect = lesson.Expect{Any: true} // the one that is refused is one of many
 	return lesson.Step{
-		ID:   "rewrite",
-		Show: charlie,
-		Actions: []lesson.Action{all, {
-			ID: "old",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				return kit.Patch(ctx, env, oldVersion, charlie, "{}")
-			},
-			Kubectl: kit.Kubectl(`kubectl patch OLD ` + charlie + ` --type=merge -p '{}'`),
-			Change:  kit.Lines("~ charlie: a merge patch {} at v1alpha1"),
-		}},
+		ID:      "rewrite",
+		Show:    charlie,
+		Actions: []lesson.Action{all, patched("old", oldVersion, charlie, "{}", lesson.Accepted)},
 		Predict: &lesson.Prediction{
 			Options: []string{"all", "charlie", "invalid", "none"},
 			Answer: func(e lesson.Evidence) (string, error) {
@@ -154,27 +146,13 @@ func (ratcheting) restore() lesson.Step {
 }
 
 func (ratcheting) wayBack() lesson.Step {
-	mends := []struct{ object, patch string }{{bravo, shrink}, {charlie, tierPatch}, {echo, tierPatch}}
-	var commands []string
-	for _, m := range mends {
-		commands = append(commands, `kubectl patch NEW `+m.object+` --type=merge -p '`+m.patch+`'`)
-	}
 	return lesson.Step{
 		ID:   ratchetWayBack,
 		Show: charlie,
-		Actions: []lesson.Action{{
-			ID: "mend",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				for _, m := range mends {
-					if err := kit.Patch(ctx, env, newVersion, m.object, m.patch); err != nil {
-						return err
-					}
-				}
-				return nil
-			},
-			Kubectl: kit.Kubectl(commands...),
-			Change:  kit.Lines("~ bravo's spec.size", "+ spec.tier of charlie and echo"),
-		}, trim(), relabel(), removedBy(ratchetWayBack)},
+		Actions: []lesson.Action{
+			mend(newVersion, []merge{{bravo, shrink}, {charlie, tierPatch}, {echo, tierPatch}}, "~ bravo's spec.size", "+ spec.tier of charlie and echo"),
+			trim(), relabel(), removedBy(ratchetWayBack),
+		},
 		Judge: kit.Judge,
 		Predict: &lesson.Prediction{
 			Options: []string{"accepted", "refused"},

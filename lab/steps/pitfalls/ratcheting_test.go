@@ -50,11 +50,5 @@ func patched(text string, change func(*evidence.Exchange)) labtest.Alteration {
 
 // finding alters how a finding of the verdict came out.
 func finding(id string, result verdict.Result) func(*verdict.Verdict) {
-	return func(v *verdict.Verdict) {
-		for i := range v.Findings {
-			if v.Findings[i].ID == id {
-				v.Findings[i].Result = result
-			}
-		}
-	}
+	return func(v *verdict.Verdict) { v.Finding(id).Result = result }
 }
