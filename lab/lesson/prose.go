@@ -173,23 +173,26 @@ func (e Evidence) Status(object, version string) int {
 	return 0
 }
 
-// Value reads a field of an object's view as text, after the step: {{.Value "alpha" "v1" "spec" "size"}}; "nothing"
-// where the view has no such field.
+// Nothing stands for the value of a field that is not there.
+const Nothing = "nothing"
+
+// Value reads a field of an object's view as text, after the step: {{.Value "alpha" "v1" "spec" "size"}}; Nothing where the
+// view has no such field.
 func (e Evidence) Value(object, version string, path ...string) string {
 	if v, ok := e.After.Object(object).View(version).Field(path...); ok {
 		return fmt.Sprint(v)
 	}
-	return "nothing"
+	return Nothing
 }
 
-// Bytes reads a field of an object's stored value as text, after the step; "nothing" where the bytes have none.
+// Bytes reads a field of an object's stored value as text, after the step; Nothing where the bytes have none.
 func (e Evidence) Bytes(object string, path ...string) string {
 	if o := e.After.Object(object); o != nil {
 		if v, ok := o.Stored.Field(path...); ok {
 			return fmt.Sprint(v)
 		}
 	}
-	return "nothing"
+	return Nothing
 }
 
 // Describe returns a track's title, its summary in one line, and the titles of its steps.

@@ -31,6 +31,16 @@ type Verdict struct {
 	Named []string `json:"-"`
 }
 
+// Finding is the one of that id; nil where there is none.
+func (v *Verdict) Finding(id string) *Finding {
+	for i := range v.Findings {
+		if v.Findings[i].ID == id {
+			return &v.Findings[i]
+		}
+	}
+	return nil
+}
+
 // Answer is complete, incomplete or unknown.
 type Answer string
 

@@ -34,3 +34,24 @@ func RemoveObject(ctx context.Context, env *lesson.Env, version, object string) 
 	_, err = env.Client.Delete(ctx, env.Path(version, object))
 	return err
 }
+
+// CreateStrictly creates the one object of an action's manifest, and tells the server to refuse fields that it does not know, as
+// kubectl does; as a dry run, it only asks. One that is there stays as it is.
+func CreateStrictly(ctx context.Context, env *lesson.Env, step, action, version string, dryRun bool) error {
+	body, err := Manifest(env, step, action)
+	if err != nil {
+		return err
+	}
+	name, raw, err := Parse(string(body))
+	if err != nil {
+		return err
+	}
+	query := url.Values{"fieldValidation": {"Strict"}, "fieldManager": {Lab}}
+	if dryRun {
+		query.Set("dryRun", "All")
+	} else if there, err := env.Probe().Get(ctx, env.Path(version, name), nil); err != nil || there.Status == http.StatusOK {
+		return err
+	}
+	_, err = env.Client.Do(ctx, evidence.Request{Method: http.MethodPost, Path: env.Path(version, ""), ContentType: evidence.JSON, Body: raw, Query: query})
+	return err
+}

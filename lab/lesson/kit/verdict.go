@@ -35,6 +35,20 @@ func Complete(e lesson.Evidence) lesson.Outcome {
 	return lesson.Expected(verdict.Complete, e.Verdict.Verdict)
 }
 
+// Finding checks how one finding of the verdict came out.
+func Finding(id string, want verdict.Result) func(lesson.Evidence) lesson.Outcome {
+	return func(e lesson.Evidence) lesson.Outcome {
+		if e.Verdict == nil {
+			return lesson.Holds(false, string(want), "nobody looked")
+		}
+		f := e.Verdict.Finding(id)
+		if f == nil {
+			return lesson.Holds(false, string(want), "no finding "+id)
+		}
+		return lesson.Expected(want, f.Result)
+	}
+}
+
 // EveryFinding checks that each finding of the verdict passes.
 func EveryFinding(e lesson.Evidence) lesson.Outcome {
 	const want = "every finding passes"

@@ -3,7 +3,6 @@ package migrate
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/crdlab/crdlab/lab/evidence"
@@ -29,7 +28,7 @@ func createOld() lesson.Step {
 		}, {
 			ID: "strict",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				return createStrictly(ctx, env, step, "unknown-field")
+				return kit.CreateStrictly(ctx, env, step, "unknown-field", oldVersion, true)
 			},
 			Kubectl: kit.FromManifest("kubectl apply --dry-run=server", step, "unknown-field"), // strict is kubectl's default
 			Change:  kit.Lines("  bravo, with strict validation, as a dry run"),
@@ -90,21 +89,6 @@ func createOld() lesson.Step {
 
 // strictly is what a client adds to a request that is to be refused for a field which the schema does not know.
 const strictly = "fieldValidation=Strict"
-
-// createStrictly asks, by a dry run, what the server says to an unknown field where it is told to be strict.
-func createStrictly(ctx context.Context, env *lesson.Env, step, action string) error {
-	body, err := kit.Manifest(env, step, action)
-	if err != nil {
-		return err
-	}
-	_, raw, err := kit.Parse(string(body))
-	if err != nil {
-		return err
-	}
-	_, err = env.Client.Do(ctx, evidence.Request{Method: http.MethodPost, Path: env.Path(oldVersion, ""), ContentType: evidence.JSON, Body: raw,
-		Query: url.Values{"dryRun": {"All"}, "fieldValidation": {"Strict"}, "fieldManager": {kit.Lab}}})
-	return err
-}
 
 // sentBravo says whether an exchange sent bravo, with the field that the schema does not know.
 func sentBravo(e lesson.Evidence, x evidence.Exchange) bool {

@@ -72,48 +72,14 @@ func created() lesson.Action { return kit.CreateCRD(shared, "crd") }
 
 // widgets makes the objects, through the old version.
 func widgets() lesson.Action {
-	a := makeWidgets(shared)
-	a.Change = kit.Lines("+ alpha, bravo, charlie, delta, echo  at v1alpha1")
-	return a
+	return widgetsOf(shared, "+ alpha, bravo, charlie, delta, echo  at v1alpha1")
 }
 
 // bothServed adds the new version, served, while the old one stays the storage version.
-func bothServed() lesson.Action {
-	return lesson.Action{
-		ID: "both",
-		Do: func(ctx context.Context, env *lesson.Env) error {
-			if err := kit.ApplyCRD(ctx, env, shared, "both"); err != nil {
-				return err
-			}
-			return kit.Until(ctx, env, env.Path(newVersion, ""), kit.Answers(http.StatusOK))
-		},
-		Kubectl: kit.FromManifest("kubectl apply", shared, "both"),
-		Change:  kit.Lines("+ spec.versions[v1beta1]  served, not storage"),
-	}
-}
+func bothServed() lesson.Action { return bothServedBy(shared) }
 
 // switched makes the new version the storage version, and adds it where it is not there yet.
-func switched() lesson.Action { return switchBy(shared) }
-
-// makeWidgets creates the objects of a step's own manifest, through the old version.
-func makeWidgets(step string) lesson.Action {
-	return lesson.Action{
-		ID: "widgets",
-		Do: func(ctx context.Context, env *lesson.Env) error {
-			return kit.Create(ctx, env, step, "widgets", oldVersion)
-		},
-		Kubectl: kit.FromManifest("kubectl apply", step, "widgets"),
-		Change:  kit.Lines("+ the widgets  at v1alpha1"),
-	}
-}
-
-// switchBy makes the new version the storage version, and adds it where it is not there yet, by a step's own manifest.
-func switchBy(step string) lesson.Action {
-	a := kit.SwitchStorage(step, "switch")
-	a.Kubectl = kit.Then(kit.FromManifest("kubectl apply", step, "switch"), kit.Kubectl("sleep 1"))
-	a.Change = kit.Lines("+ spec.versions[v1beta1].storage   true")
-	return a
-}
+func switched() lesson.Action { return switchedBy(shared, "+ spec.versions[v1beta1].storage   true") }
 
 // makeFoxtrot creates an object after the storage switch.
 func makeFoxtrot() lesson.Action { return makeFoxtrotBy(shared) }
@@ -147,20 +113,7 @@ func trim() lesson.Action {
 }
 
 // remove takes the old version out of spec.versions.
-func remove() lesson.Action { return removeBy(shared) }
-
-// removeBy is remove by a step's own manifest, which may change the CRD in more than that: the operations of a JSON patch do the
-// same by hand.
-func removeBy(step string, also ...string) lesson.Action {
-	return lesson.Action{
-		ID: "remove",
-		Do: func(ctx context.Context, env *lesson.Env) error {
-			return kit.Replacing(ctx, env, newVersion, func() error { return kit.ApplyCRD(ctx, env, step, "remove") })
-		},
-		Kubectl: kit.Then(kit.PatchCRD(strings.Join(append([]string{kit.RemoveOldest}, also...), ",")), kit.Kubectl("sleep 2")),
-		Change:  kit.Lines("- spec.versions[v1alpha1]"),
-	}
-}
+func remove() lesson.Action { return removedBy(shared) }
 
 // addUnserved brings the old version back, only so that the server can read what is stored at it, and waits until an object
 // is read.
@@ -353,4 +306,112 @@ func observed(e lesson.Evidence, action string) *evidence.Observation {
 		return o
 	}
 	return e.After
+}
+
+// repaint is a patch that any schema takes.
+const repaint = `{"spec":{"color":"purple"}}`
+
+// ── what tracks with schemas of their own need ──
+
+// widgetsOf makes the objects of a step's manifest, through the old version.
+func widgetsOf(step string, change ...string) lesson.Action {
+	return lesson.Action{
+		ID: "widgets",
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			return kit.Create(ctx, env, step, "widgets", oldVersion)
+		},
+		Kubectl: kit.FromManifest("kubectl apply", step, "widgets"),
+		Change:  kit.Lines(change...),
+	}
+}
+
+// bothServedBy adds the new version, served, by a step's manifest, while the old one stays the storage version.
+func bothServedBy(step string) lesson.Action {
+	return lesson.Action{
+		ID: "both",
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			if err := kit.ApplyCRD(ctx, env, step, "both"); err != nil {
+				return err
+			}
+			return kit.Until(ctx, env, env.Path(newVersion, ""), kit.Answers(http.StatusOK))
+		},
+		Kubectl: kit.FromManifest("kubectl apply", step, "both"),
+		Change:  kit.Lines("+ spec.versions[v1beta1]  served, not storage"),
+	}
+}
+
+// switchedBy makes the new version the storage version, by a step's manifest.
+func switchedBy(step string, change ...string) lesson.Action {
+	a := kit.SwitchStorage(step, "switch")
+	a.Kubectl = kit.Then(kit.FromManifest("kubectl apply", step, "switch"), kit.Kubectl("sleep 1"))
+	a.Change = kit.Lines(change...)
+	return a
+}
+
+// removedBy takes the old version out of spec.versions, by a step's manifest, which may change the CRD in more than that: the
+// operations of a JSON patch do the same by hand.
+func removedBy(step string, also ...string) lesson.Action {
+	return lesson.Action{
+		ID: "remove",
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			return kit.Replacing(ctx, env, newVersion, func() error { return kit.ApplyCRD(ctx, env, step, "remove") })
+		},
+		Kubectl: kit.Then(kit.PatchCRD(strings.Join(append([]string{kit.RemoveOldest}, also...), ",")), kit.Kubectl("sleep 2")),
+		Change:  kit.Lines("- spec.versions[v1alpha1]"),
+	}
+}
+
+// patched is a merge patch of an object at a version.
+func patched(id, version, object, patch string, expect lesson.Expect) lesson.Action {
+	return lesson.Action{
+		ID:      id,
+		Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Patch(ctx, env, version, object, patch) },
+		Kubectl: kit.Kubectl(patchCommand(version, object, patch)),
+		Change:  kit.Lines("~ " + object + "  " + patch + "  at " + version),
+		Expect:  expect,
+	}
+}
+
+// patchCommand is kubectl's merge patch of an object at a version.
+func patchCommand(version, object, patch string) string {
+	return "kubectl patch widgets." + version + ".GROUP " + object + " --type=merge -p '" + patch + "'"
+}
+
+// merge is a merge patch of an object.
+type merge struct{ object, patch string }
+
+// mend changes several objects at a version, by merge patches.
+func mend(version string, patches []merge, change ...string) lesson.Action {
+	var commands []string
+	for _, m := range patches {
+		commands = append(commands, patchCommand(version, m.object, m.patch))
+	}
+	return lesson.Action{
+		ID: "mend",
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			for _, m := range patches {
+				if err := kit.Patch(ctx, env, version, m.object, m.patch); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Kubectl: kit.Kubectl(commands...),
+		Change:  kit.Lines(change...),
+	}
+}
+
+// patchOf is the first such merge patch at the new version in the step; nil where nobody sent it.
+func patchOf(e lesson.Evidence, object, patch string) *evidence.Exchange {
+	about := e.About(http.MethodPatch, newVersion, object)
+	return e.Find(func(x evidence.Exchange) bool { return about(x) && x.Body == patch && !x.DryRun() })
+}
+
+// refusedFor checks that a request was sent, and refused as invalid because of a field.
+func refusedFor(field string, x *evidence.Exchange) lesson.Outcome {
+	want := fmt.Sprintf("%d, because of %s", http.StatusUnprocessableEntity, field)
+	if x == nil {
+		return lesson.Holds(false, want, "nobody asked")
+	}
+	return kit.Holds(x.Status == http.StatusUnprocessableEntity && lesson.HasCause(*x, field), want, fmt.Sprint(kit.Answer(*x), " ", x.Causes))
 }

@@ -16,6 +16,8 @@ func Tracks() []*lesson.Track {
 		StorageSwitchRace(),
 		WebhookOutage(),
 		StuckDeletion(),
+		Ratcheting(),
+		PreserveUnknownFields(),
 		SVMRecord(),
 	}
 }

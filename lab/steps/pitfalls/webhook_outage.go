@@ -30,14 +30,14 @@ func outageHalfWay() lesson.Step {
 	const step = "half-way"
 	return lesson.Step{
 		ID: step,
-		Actions: []lesson.Action{kit.CreateCRD(step, "crd"), makeWidgets(step), {
+		Actions: []lesson.Action{kit.CreateCRD(step, "crd"), widgetsOf(step, "+ the widgets  at v1alpha1"), {
 			ID: "team",
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				return kit.Apply(ctx, env, step, "team", oldVersion, team)
 			},
 			Kubectl: kit.FromManifest("kubectl apply --server-side --field-manager="+team, step, "team"),
 			Change:  kit.Lines("+ charlie  applied by the manager team"),
-		}, switchBy(step), makeFoxtrotBy(step)},
+		}, switchedBy(step, "+ spec.versions[v1beta1].storage   true"), makeFoxtrotBy(step)},
 		Predict: &lesson.Prediction{
 			Options: []string{"moved", "stayed"},
 			Answer: func(e lesson.Evidence) (string, error) {
@@ -193,7 +193,7 @@ func outageWayBack() lesson.Step {
 	return lesson.Step{
 		ID: step,
 		Actions: []lesson.Action{relabel(), trim(),
-			removeBy(step, `{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/`+label+`"}`)},
+			removedBy(step, `{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/`+label+`"}`)},
 		Judge:   kit.Judge,
 		Predict: kit.WhichVerdict(),
 		Checks:  inPlace(),
