@@ -82,6 +82,19 @@ const (
 	Unclear Result = "unknown"
 )
 
+// Finding returns the finding of an id; nil where nobody looked at that.
+func (v *Verdict) Finding(id string) *Finding {
+	if v == nil {
+		return nil
+	}
+	for i := range v.Findings {
+		if v.Findings[i].ID == id {
+			return &v.Findings[i]
+		}
+	}
+	return nil
+}
+
 // Query says what is asked.
 type Query struct {
 	Client   *evidence.Client // to read with; it acts as the observer, and nothing is recorded

@@ -12,6 +12,7 @@ import (
 func Tracks() []*lesson.Track {
 	return []*lesson.Track{
 		EarlyTrim(),
+		NoneRename(),
 		SVMRecord(),
 	}
 }
