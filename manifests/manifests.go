@@ -1,6 +1,7 @@
 // Package manifests holds the YAML that steps apply, as templates: one folder a track, one file an action of a step,
-// named STEP.ACTION.yaml. What several tracks of a group apply stands once, in the group's folder, as ACTION.yaml. The
-// namespace is that of the kubeconfig's context and stands in none of them.
+// named STEP.ACTION.yaml. What several steps of a track apply stands once, in the track's folder, as ACTION.yaml; and what
+// several tracks of a group apply, in the group's. The namespace is that of the kubeconfig's context and stands in none of
+// them.
 package manifests
 
 import (
@@ -71,12 +72,12 @@ func Has(track, step, action string) bool {
 	return err == nil
 }
 
-// find returns the file of an action: the track's own, or the one that its group has for all.
+// find returns the file of an action: the step's own, the track's own, or the one that its group has for all.
 func find(track, step, action string) string {
-	own, common := track+"/"+step+"."+action+".yaml", path.Dir(track)+"/"+action+".yaml"
-	if _, err := fs.Stat(files, own); err != nil && path.Dir(track) != "." {
-		if _, err := fs.Stat(files, common); err == nil {
-			return common
+	own := track + "/" + step + "." + action + ".yaml"
+	for _, name := range []string{own, track + "/" + action + ".yaml", path.Join(path.Dir(track), action+".yaml")} {
+		if _, err := fs.Stat(files, name); err == nil {
+			return name
 		}
 	}
 	return own

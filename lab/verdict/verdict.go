@@ -31,16 +31,6 @@ type Verdict struct {
 	Named []string `json:"-"`
 }
 
-// Finding is the one of that id; nil where there is none.
-func (v *Verdict) Finding(id string) *Finding {
-	for i := range v.Findings {
-		if v.Findings[i].ID == id {
-			return &v.Findings[i]
-		}
-	}
-	return nil
-}
-
 // Answer is complete, incomplete or unknown.
 type Answer string
 
@@ -91,6 +81,19 @@ const (
 	Warn    Result = "warn"
 	Unclear Result = "unknown"
 )
+
+// Finding returns the finding of an id; nil where nobody looked at that.
+func (v *Verdict) Finding(id string) *Finding {
+	if v == nil {
+		return nil
+	}
+	for i := range v.Findings {
+		if v.Findings[i].ID == id {
+			return &v.Findings[i]
+		}
+	}
+	return nil
+}
 
 // Query says what is asked.
 type Query struct {

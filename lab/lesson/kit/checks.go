@@ -85,6 +85,16 @@ var BytesUnchanged = EveryPair("none was written", func(p Pair) string {
 	return ""
 })
 
+// OnlyWritten checks that no object of before was written since, but those that are named.
+func OnlyWritten(names ...string) func(lesson.Evidence) lesson.Outcome {
+	return EveryPair("no other object was written", func(p Pair) string {
+		if p.Was.ResourceVersion != p.Is.ResourceVersion && !slices.Contains(names, p.Was.Name) {
+			return "written"
+		}
+		return ""
+	})
+}
+
 func OrNothing(label string, value any, there bool) string {
 	if !there {
 		return "no " + strings.TrimSuffix(label, ": ")

@@ -12,9 +12,11 @@ import (
 func Tracks() []*lesson.Track {
 	return []*lesson.Track{
 		EarlyTrim(),
+		NoneRename(),
 		SSAAfterRemoval(),
 		StorageSwitchRace(),
 		WebhookOutage(),
+		OldClientWrite(),
 		StuckDeletion(),
 		Ratcheting(),
 		PreserveUnknownFields(),
