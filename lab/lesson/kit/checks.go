@@ -47,15 +47,11 @@ func pairs(e lesson.Evidence) (out []Pair, gone []string) {
 		return nil, nil
 	}
 	for _, was := range e.Before.Objects {
-		is := e.After.Object(was.Name)
-		switch {
-		case is != nil:
+		if is := e.After.Object(was.Name); is != nil {
 			out = append(out, Pair{was, is})
-		case e.After.ObjectsOmitted == 0 || slices.Contains(e.Named, was.Name):
-			gone = append(gone, was.Name)
 		}
 	}
-	return out, gone
+	return out, e.Gone()
 }
 
 // EveryPair checks something of every object that was there before the step; it says of one what is wrong, or nothing.

@@ -63,7 +63,7 @@ func createOld() lesson.Step {
 			{ID: "record", Kind: lesson.Done, Eval: kit.Record(oldVersion)},
 			{ID: "strict", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				const want = "refused where strict validation is asked for"
-				x := e.Find(func(x evidence.Exchange) bool { return sentBravo(e, x) && strings.Contains(x.Path, strictly) })
+				x := strictBravo(e)
 				if x == nil {
 					return lesson.Holds(false, want, "nobody asked for it")
 				}
@@ -84,6 +84,12 @@ func createOld() lesson.Step {
 		Wrong: []lesson.Diagnosis{
 			{ID: "no-crd", Seen: func(e lesson.Evidence) bool { return e.After.CRD == nil }},
 			{ID: "too-early", Seen: func(e lesson.Evidence) bool { return e.After.Version(newVersion) != nil }},
+			{ID: "too-many", Seen: func(e lesson.Evidence) bool { return e.Total() > e.Widgets }},
+			{ID: "not-the-team", Seen: func(e lesson.Evidence) bool {
+				return e.After.Object(charlie) != nil && !strings.Contains(kit.OrNobody(kit.Managers(e.After.Object(charlie), kit.AsItIs)), team+" (Apply)")
+			}},
+			{ID: "never-sent", Seen: func(e lesson.Evidence) bool { return e.After.Object(bravo) != nil && bravoSent(e) == nil }},
+			{ID: "not-strict", Seen: func(e lesson.Evidence) bool { return e.After.Object(bravo) != nil && strictBravo(e) == nil }},
 		},
 	}
 }
@@ -110,6 +116,11 @@ func createStrictly(ctx context.Context, env *lesson.Env, step, action string) e
 func sentBravo(e lesson.Evidence, x evidence.Exchange) bool {
 	return (x.Method == http.MethodPost || x.Method == http.MethodPatch) && strings.Contains(x.Body, bravo) &&
 		strings.Contains(x.Body, unknownField) && kit.At(e, x, oldVersion)
+}
+
+// strictBravo is the request that asked for strict validation of bravo.
+func strictBravo(e lesson.Evidence) *evidence.Exchange {
+	return e.Find(func(x evidence.Exchange) bool { return sentBravo(e, x) && strings.Contains(x.Path, strictly) })
 }
 
 // bravoSent is the request that made bravo.

@@ -51,5 +51,6 @@ func verify() lesson.Step {
 			}},
 			{ID: "strategy", Kind: lesson.Invariant, Eval: strategy("None")},
 		},
+		Wrong: []lesson.Diagnosis{kit.NotComplete()},
 	}
 }
