@@ -13,6 +13,9 @@ import (
 // Again, as a command, is the key g: the lab resets its cluster and comes back to the step.
 const Again = "g"
 
+// Shown, as a command, are those that the lab shows for the step, by K.
+const Shown = "K"
+
 // Typed is a command that somebody types in a shell, and the id of the wrong state that the lab is to recognise then; empty
 // where it need not say anything. The server may refuse it, and so may kubectl.
 type Typed struct{ Command, Wrong string }
@@ -42,10 +45,17 @@ func newTypist(t *testing.T, track *lesson.Track) *typist {
 // typed runs a command.
 func (t *typist) typed(command string) {
 	t.Helper()
-	if command == Again {
-		now := t.step()
+	switch now := t.step(); command {
+	case Again:
 		if err := t.session.GoTo(t.Context(), now.ID); err != nil {
 			t.Fatal(err)
+		}
+		return
+	case Shown:
+		for _, a := range now.Actions {
+			for _, c := range a.Kubectl {
+				t.typed(c)
+			}
 		}
 		return
 	}

@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/crdlab/crdlab/lab/labtest"
@@ -72,7 +73,7 @@ var mistakes = []labtest.Mistake{
 		WayOn: commands(apply("kubectl apply --dry-run=server", "create-v1alpha1", "unknown-field"))},
 	{Step: "create-v1alpha1", Wrong: "too-many", Do: commands(widget("yankee"), widget("zulu"), widget("xray"), widget("whiskey"), widget("victor")),
 		WayOn: commands("kubectl delete widgets yankee zulu xray whiskey victor")},
-	{Step: "create-v1alpha1", Wrong: "too-early", Do: commands(patch(versionEntry("-", "v1beta1", true, false))), WayOn: again},
+	{Step: "create-v1alpha1", Wrong: "too-early", Do: commands(apply("kubectl apply", "add-v1beta1", "crd")), WayOn: again},
 	{Step: "add-v1beta1", Wrong: "crd-gone", Do: commands("kubectl delete crd widgets.lab.example.com"), WayOn: again},
 	{Step: "add-v1beta1", Wrong: "crd-anew", Do: commands("kubectl delete crd widgets.lab.example.com", apply("kubectl apply", "add-v1beta1", "crd")), WayOn: again},
 	{Step: "add-v1beta1", Wrong: "objects-gone", Do: commands("kubectl delete widgets --all"), WayOn: again},
@@ -98,7 +99,6 @@ var mistakes = []labtest.Mistake{
 	{Step: "switch-storage", Wrong: "no-foxtrot", Do: commands("kubectl get crd"), WayOn: commands(apply("sleep 1; kubectl apply", "switch-storage", "foxtrot"))},
 	{Step: "switch-storage", Wrong: "written", Do: commands("kubectl label widgets alpha a=b"), WayOn: again},
 	{Step: "switch-storage", Wrong: "trimmed-early", Do: commands(patch(switchOver), declare(`"v1beta1"`)), WayOn: again},
-	{Step: "rewrite", Wrong: "some-left", Do: commands("kubectl patch widgets.v1beta1.lab.example.com alpha --type=merge -p '{}'"), WayOn: commands(rewriteAll)},
 	{Step: "rewrite", Wrong: "removed-early", Do: commands(declare(`"v1beta1"`), patch(removeOld)), WayOn: commands(patch(versionEntry(0, "v1alpha1", false, false)))},
 	{Step: "rewrite", Wrong: "old-unserved", Do: commands("kubectl get crd"), WayOn: commands(patch(set(0, "served", true)))},
 	{Step: "rewrite", Wrong: "trimmed-early", Do: commands("kubectl get crd"), WayOn: commands(declare(both))},
@@ -107,8 +107,11 @@ var mistakes = []labtest.Mistake{
 	{Step: "rewrite", Wrong: "crd-terminating", Do: commands(declare(`"v1beta1"`), patch(removeOld), "kubectl delete crd widgets.lab.example.com --wait=false"), WayOn: again},
 	{Step: "rewrite", Wrong: "made-anew", Do: commands("kubectl delete widgets.v1beta1.lab.example.com delta", widget("delta")), WayOn: again},
 	{Step: "rewrite", Wrong: "managers-gone", Do: commands(`kubectl patch widgets.v1beta1.lab.example.com alpha --type=merge -p '{"metadata":{"managedFields":[{}]}}'`), WayOn: again},
-	{Step: "rewrite", Wrong: "new-managers", Do: commands("kubectl label widgets.v1beta1.lab.example.com alpha a=b"), WayOn: again},
+	{Step: "rewrite", Wrong: "new-managers", Do: commands("kubectl label widgets.v1alpha1.lab.example.com alpha a=b"), WayOn: again},
+	{Step: "rewrite", Wrong: "changed", Do: commands(`kubectl patch widgets.v1beta1.lab.example.com alpha --type=merge -p '{"spec":{"size":9}}'`, rewriteAll), WayOn: again},
 	{Step: "rewrite", Wrong: "more", Do: commands(widget("zulu")), WayOn: commands("kubectl delete widgets.v1beta1.lab.example.com zulu")},
+	{Step: "rewrite", Wrong: "some-left", Do: commands("kubectl patch widgets.v1beta1.lab.example.com alpha --type=merge -p '{}'"), WayOn: commands(rewriteAll)},
+	{Step: "rewrite", Wrong: "no-default", Do: commands(labtest.Again, strings.ReplaceAll(rewriteAll, "v1beta1", "v1alpha1"), "kubectl patch widgets.v1alpha1.lab.example.com alpha --type=merge -p '{}'"), WayOn: commands("kubectl patch widgets.v1beta1.lab.example.com alpha --type=merge -p '{}'")},
 	{Step: "attempt-removal", Wrong: "removed", Do: commands(declare(`"v1beta1"`), patch(removeOld)), WayOn: again},
 	{Step: "attempt-removal", Wrong: "trimmed-early", Do: commands(declare(`"v1beta1"`)), WayOn: commands(declare(both))},
 	{Step: "attempt-removal", Wrong: "switched-back", Do: commands(patch(switchBack)), WayOn: commands(patch(switchOver))},
@@ -134,9 +137,93 @@ var mistakes = []labtest.Mistake{
 	{Step: "verify", Wrong: "wrong-namespace", Do: commands("kubectl get widgets -n default"), WayOn: commands("kubectl get widgets")},
 }
 
+// fromMemory is what somebody types who knows what to do, not how: whole CRDs are applied, objects are replaced by what was read,
+// and at every step something goes wrong first.
+var fromMemory = map[string][]labtest.Typed{
+	"create-v1alpha1": {
+		{Command: "kubectl get crd", Wrong: "no-crd"},
+		{Command: apply("kubectl apply", "create-v1alpha1", "crd")},
+		{Command: "kubectl wait --for=condition=Established crd/widgets.lab.example.com"},
+		{Command: apply("kubectl apply", "create-v1alpha1", "widgets")},
+		{Command: apply("kubectl apply", "create-v1alpha1", "unknown-field")}, // kubectl is strict by itself
+		{Command: apply("kubectl apply", "create-v1alpha1", "team"), Wrong: "not-the-team"},
+		{Command: "kubectl delete widgets charlie"},
+		{Command: apply("kubectl apply --server-side --field-manager=team", "create-v1alpha1", "team")},
+		{Command: apply("kubectl apply --validate=warn", "create-v1alpha1", "unknown-field")},
+	},
+	"add-v1beta1": {
+		{Command: patch(versionEntry("-", "v1beta1", true, true)), Wrong: "one-storage"},
+		{Command: patch(versionEntry("-", "v1beta1", false, false)), Wrong: "new-unserved"},
+		{Command: patch(set(1, "served", true)), Wrong: "no-tier"},
+		{Command: apply("kubectl apply", "add-v1beta1", "crd")},
+	},
+	"deprecate-v1alpha1": {
+		{Command: patch(set(0, "deprecationWarning", `"use v1beta1"`)), Wrong: "text-alone"},
+		{Command: patch(set(0, "deprecated", true)), Wrong: "nobody-asked"},
+		{Command: "sleep 1; kubectl get widgets.v1alpha1.lab.example.com alhpa", Wrong: "no-such-object"},
+		{Command: "kubectl get widgets.v1alpha1.lab.example.com alpha", Wrong: "no-text"},
+		{Command: patch(set(0, "deprecationWarning", `"use v1beta1"`)), Wrong: "text-unseen"},
+		{Command: "sleep 1; kubectl get widgets.v1alpha1.lab.example.com alpha", Wrong: "not-asked-new"},
+		{Command: "kubectl get widgets.v1beta1.lab.example.com alpha"},
+	},
+	"switch-storage": {
+		{Command: patch(set(1, "storage", true)), Wrong: "one-storage"},
+		{Command: apply("kubectl apply", "switch-storage", "foxtrot"), Wrong: "foxtrot-old"},
+		{Command: apply("kubectl apply", "switch-storage", "crd")},
+		{Command: "sleep 1; kubectl delete widgets foxtrot", Wrong: "no-foxtrot"},
+		{Command: apply("kubectl apply", "switch-storage", "foxtrot")},
+	},
+	"rewrite": {
+		{Command: declare(`"v1beta1"`), Wrong: "trimmed-early"},
+		{Command: patch(removeOld), Wrong: "removed-early"},
+		{Command: apply("kubectl apply", "stop-serving", "crd"), Wrong: "old-unserved"}, // the old version, unserved
+		{Command: patch(set(0, "served", true)), Wrong: "trimmed-early"},
+		{Command: declare(both), Wrong: "some-left"},
+		{Command: "sleep 1; kubectl get widgets.v1beta1.lab.example.com -o yaml | kubectl replace -f -"},
+	},
+	"attempt-removal": {
+		{Command: apply("kubectl apply", "switch-storage", "crd") + "; " + patch(switchBack), Wrong: "switched-back"},
+		{Command: apply("kubectl apply", "switch-storage", "crd")},
+		{Command: apply("kubectl apply", "attempt-removal", "crd")},
+	},
+	"trim-stored-versions": {
+		{Command: crd + `--type=merge -p '{"status":{"storedVersions":["v1beta1"]}}'`, Wrong: "main-resource"},
+		{Command: declare(`"v1alpha1"`), Wrong: "record-lacks-storage"},
+		{Command: declare(`"v1beta1"`), Wrong: "no-dry-run"},
+		{Command: declare(`"v1alpha1"`) + " --dry-run=server"},
+		{Command: declare(`"v0"`) + " --dry-run=server"},
+	},
+	"stop-serving": {
+		{Command: patch(set(1, "served", false)), Wrong: "new-unserved"},
+		{Command: patch(set(0, "served", false)), Wrong: "new-unserved"}, // both
+		{Command: apply("kubectl apply", "stop-serving", "crd"), Wrong: "nobody-asked"},
+		{Command: "sleep 1; kubectl get --raw /apis/lab.example.com/v1alpha1/namespaces/crdlab/widgets/alpha", Wrong: "not-asked-new"},
+		{Command: "kubectl get widgets alpha"},
+	},
+	"relabel-managed-fields": {
+		{Command: apply("kubectl apply --server-side", "relabel-managed-fields", "team-before"), Wrong: "not-the-team"},
+		{Command: `kubectl patch widgets charlie --type=merge -p '{"metadata":{"managedFields":[{}]}}'`, Wrong: "managers-gone"},
+		{Command: labtest.Again},
+		{Command: apply("kubectl apply --server-side --field-manager=team", "relabel-managed-fields", "team-before"), Wrong: "not-relabelled"},
+		{Command: "kubectl get widgets --show-managed-fields -o yaml | sed 's#apiVersion: lab.example.com/v1alpha1#apiVersion: lab.example.com/v1beta1#' | kubectl replace -f -", Wrong: "not-again"},
+		{Command: apply("kubectl apply --server-side --field-manager=team", "relabel-managed-fields", "team-after")},
+	},
+	"remove-v1alpha1": {
+		{Command: apply("kubectl apply", "remove-v1alpha1", "crd"), Wrong: "nobody-applied"},
+		{Command: apply("sleep 1; kubectl apply --server-side --field-manager=team", "remove-v1alpha1", "team")},
+	},
+}
+
+func TestTheTrackFromMemoryWithMistakes(t *testing.T) {
+	t.Parallel()
+	state := labtest.FromMemory(t, migrate.Track(), fromMemory)
+	last := state.Steps[len(state.Steps)-1]
+	if last.Verdict == nil || last.Verdict.Verdict != verdict.Complete {
+		t.Errorf("the verdict is %+v", last.Verdict)
+	}
+}
+
 func TestMistakesAreNamedWithTheWayOn(t *testing.T) {
 	t.Parallel()
 	labtest.Mistakes(t, migrate.Track, mistakes)
 }
-
-var _ = verdict.Complete
