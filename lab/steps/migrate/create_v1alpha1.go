@@ -114,7 +114,7 @@ func createStrictly(ctx context.Context, env *lesson.Env, step, action string) e
 
 // sentBravo says whether an exchange sent bravo, with the field that the schema does not know.
 func sentBravo(e lesson.Evidence, x evidence.Exchange) bool {
-	return (x.Method == http.MethodPost || x.Method == http.MethodPatch) && strings.Contains(x.Body, bravo) &&
+	return (x.Method == http.MethodPost || x.Method == http.MethodPatch) && strings.Contains(x.Path+x.Body, bravo) &&
 		strings.Contains(x.Body, unknownField) && kit.At(e, x, oldVersion)
 }
 

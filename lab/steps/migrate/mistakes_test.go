@@ -2,7 +2,6 @@ package migrate_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/crdlab/crdlab/lab/labtest"
@@ -111,7 +110,7 @@ var mistakes = []labtest.Mistake{
 	{Step: "rewrite", Wrong: "changed", Do: commands(`kubectl patch widgets.v1beta1.lab.example.com alpha --type=merge -p '{"spec":{"size":9}}'`, rewriteAll), WayOn: again},
 	{Step: "rewrite", Wrong: "more", Do: commands(widget("zulu")), WayOn: commands("kubectl delete widgets.v1beta1.lab.example.com zulu")},
 	{Step: "rewrite", Wrong: "some-left", Do: commands("kubectl patch widgets.v1beta1.lab.example.com alpha --type=merge -p '{}'"), WayOn: commands(rewriteAll)},
-	{Step: "rewrite", Wrong: "no-default", Do: commands(labtest.Again, strings.ReplaceAll(rewriteAll, "v1beta1", "v1alpha1"), "kubectl patch widgets.v1alpha1.lab.example.com alpha --type=merge -p '{}'"), WayOn: commands("kubectl patch widgets.v1beta1.lab.example.com alpha --type=merge -p '{}'")},
+	{Step: "rewrite", Wrong: "no-default", Do: commands(labtest.Again, "for w in alpha bravo charlie delta echo; do kubectl patch widgets.v1alpha1.lab.example.com $w --type=merge -p '{}'; done"), WayOn: commands("kubectl patch widgets.v1beta1.lab.example.com alpha --type=merge -p '{}'")},
 	{Step: "attempt-removal", Wrong: "removed", Do: commands(declare(`"v1beta1"`), patch(removeOld)), WayOn: again},
 	{Step: "attempt-removal", Wrong: "trimmed-early", Do: commands(declare(`"v1beta1"`)), WayOn: commands(declare(both))},
 	{Step: "attempt-removal", Wrong: "switched-back", Do: commands(patch(switchBack)), WayOn: commands(patch(switchOver))},
@@ -182,7 +181,7 @@ var fromMemory = map[string][]labtest.Typed{
 		{Command: "sleep 1; kubectl get widgets.v1beta1.lab.example.com -o yaml | kubectl replace -f -"},
 	},
 	"attempt-removal": {
-		{Command: apply("kubectl apply", "switch-storage", "crd") + "; " + patch(switchBack), Wrong: "switched-back"},
+		{Command: patch(switchBack), Wrong: "switched-back"},
 		{Command: apply("kubectl apply", "switch-storage", "crd")},
 		{Command: apply("kubectl apply", "attempt-removal", "crd")},
 	},

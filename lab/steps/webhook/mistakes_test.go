@@ -40,7 +40,7 @@ var mistakes = []labtest.Mistake{
 		WayOn: commands("kubectl delete widgets golf")},
 	{Step: "switch-storage", Wrong: "switched-back", Do: commands(switchOver, switchBack), WayOn: commands(switchOver)},
 	{Step: "switch-storage", Wrong: "no-foxtrot", Do: commands("kubectl get crd"), WayOn: commands(labtest.Shown)},
-	{Step: "update-one", Wrong: "more", Do: commands(rewriteAll), WayOn: again},
+	{Step: "update-one", Wrong: "more", Do: commands(`for w in bravo charlie; do kubectl patch widgets.v1beta1.lab.example.com $w --type=merge -p '{}'; done`), WayOn: again},
 	{Step: "stop-serving", Wrong: "moved", Do: commands("kubectl patch widgets.v1beta1.lab.example.com delta --type=merge -p '{}'"), WayOn: again},
 	{Step: "stop-serving", Wrong: "new-unserved", Do: commands(unserveNew), WayOn: commands(serveNew)},
 	{Step: "stop-serving", Wrong: "nobody-asked", Do: commands(unserveOld), WayOn: commands(labtest.Shown)},
