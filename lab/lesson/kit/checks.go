@@ -32,6 +32,19 @@ func StoredAt(want func(lesson.Evidence) map[string]int) func(lesson.Evidence) l
 	}
 }
 
+// Begun checks that the objects of which the lesson speaks are there, and as many as it begins with, all stored at a version.
+func Begun(version string, names ...string) func(lesson.Evidence) lesson.Outcome {
+	counted := StoredAt(func(e lesson.Evidence) map[string]int { return map[string]int{version: e.Widgets} })
+	return func(e lesson.Evidence) lesson.Outcome {
+		for _, name := range names {
+			if e.After.Object(name) == nil {
+				return lesson.Holds(false, strings.Join(names, ", "), "there is no "+name)
+			}
+		}
+		return counted(e)
+	}
+}
+
 // Record checks status.storedVersions.
 func Record(want ...string) func(lesson.Evidence) lesson.Outcome {
 	return func(e lesson.Evidence) lesson.Outcome { return lesson.Expected(want, e.After.StoredVersions()) }

@@ -234,6 +234,13 @@ func More() lesson.Diagnosis {
 	return Wrong("more", func(e lesson.Evidence) bool { return e.Total() > e.Before.Stored.Total })
 }
 
+// Misnamed recognises that there are enough objects, and not those of which the lesson speaks.
+func Misnamed(names ...string) lesson.Diagnosis {
+	return Wrong("misnamed", func(e lesson.Evidence) bool {
+		return e.Total() >= e.Widgets && slices.ContainsFunc(names, func(name string) bool { return e.After.Object(name) == nil })
+	})
+}
+
 // MadeAnew recognises that somebody has deleted objects and made them anew, at a step that compares them with what they were.
 func MadeAnew() lesson.Diagnosis {
 	return Wrong("made-anew", func(e lesson.Evidence) bool { return len(e.Anew()) > 0 })

@@ -59,7 +59,7 @@ func createOld() lesson.Step {
 			},
 		},
 		Checks: []lesson.Check{
-			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.StoredAt(func(e lesson.Evidence) map[string]int { return map[string]int{oldVersion: e.Widgets} })},
+			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.Begun(oldVersion, named[:lesson.MinWidgets]...)},
 			{ID: "record", Kind: lesson.Done, Eval: kit.Record(oldVersion)},
 			{ID: "strict", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				const want = "refused where strict validation is asked for"
@@ -85,6 +85,7 @@ func createOld() lesson.Step {
 			{ID: "no-crd", Seen: func(e lesson.Evidence) bool { return e.After.CRD == nil }},
 			{ID: "too-early", Seen: func(e lesson.Evidence) bool { return e.After.Version(newVersion) != nil }},
 			{ID: "too-many", Seen: func(e lesson.Evidence) bool { return e.Total() > e.Widgets }},
+			kit.Misnamed(named[:lesson.MinWidgets]...),
 			{ID: "not-the-team", Seen: func(e lesson.Evidence) bool {
 				return e.After.Object(charlie) != nil && !strings.Contains(kit.OrNobody(kit.Managers(e.After.Object(charlie), kit.AsItIs)), team+" (Apply)")
 			}},
