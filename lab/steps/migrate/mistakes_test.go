@@ -179,7 +179,8 @@ var fromMemory = map[string][]labtest.Typed{
 		{Command: apply("kubectl apply", "stop-serving", "crd"), Wrong: "old-unserved"}, // the old version, unserved
 		{Command: patch(set(0, "served", true)), Wrong: "trimmed-early"},
 		{Command: declare(both), Wrong: "some-left"},
-		{Command: "sleep 1; kubectl get widgets.v1beta1.lab.example.com -o yaml | kubectl replace -f -"},
+		// not foxtrot: kubectl replace writes the annotation of what kubectl apply has made, and owns that then
+		{Command: "sleep 1; kubectl get widgets.v1beta1.lab.example.com alpha bravo charlie delta echo -o yaml | kubectl replace -f -"},
 	},
 	"attempt-removal": {
 		{Command: patch(switchBack), Wrong: "switched-back"},

@@ -28,6 +28,7 @@ func SVMRecord() *lesson.Track {
 		Needs:    []lesson.Needs{lesson.NeedsBytes, lesson.NeedsMigration},
 		Subject:  t.poison,
 		Named:    []string{"alpha", "bravo", t.poison, "delta", "echo"},
+		Wrong:    kit.Lost(),
 		Prose:    proseOf("svm-record"),
 		Steps:    []lesson.Step{t.firstMigration(), t.secondMigration(), t.removal(), t.wayBack()},
 	}
