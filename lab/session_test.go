@@ -317,7 +317,9 @@ func TestWhatIsDoneAheadOfTheScreenIsTaken(t *testing.T) {
 	}
 	b.hand.send(http.MethodPatch, definition+"/status", evidence.MergePatch, `{"status":{"storedVersions":["v1beta1"]}}`)
 	b.until("all of it is in the log", func(s *lab.State) bool {
-		return slices.ContainsFunc(s.Log, func(x evidence.Exchange) bool { return x.Actor == evidence.ByHand && x.To(definition+"/status") && !x.DryRun() })
+		return slices.ContainsFunc(s.Log, func(x evidence.Exchange) bool {
+			return x.Actor == evidence.ByHand && x.To(definition+"/status") && !x.DryRun()
+		})
 	})
 	if !b.Next() {
 		t.Fatal("the step before is not done")
