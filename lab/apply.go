@@ -200,6 +200,7 @@ func (s *Session) holds(step *Step, e lesson.Evidence, kind lesson.CheckKind) bo
 func (s *Session) conclude(step *Step, after *evidence.Observation, took time.Duration) {
 	step.After, step.Took = after, took
 	step.Exchanges = s.exchanges()
+	s.concluded = s.log.Seq()
 	step.Observations = append(step.Observations, at(after, "settled"))
 	e := s.evidence(step, after)
 	step.Result = lesson.Passed

@@ -31,6 +31,7 @@ func (s *Session) follow(ctx context.Context, client *evidence.Client, observer 
 		case <-grown:
 		case <-reviewed:
 		case <-waited:
+		case <-s.turned: // the step may have been done already
 		case <-ended: // nothing comes any more, until a reset
 			s.trouble(s.gone())
 			return
@@ -185,31 +186,20 @@ func sameCluster(a, b *evidence.Observation) bool {
 	return true
 }
 
-// hints are what the lesson says to the wrong state that is seen: one of any step, or else the first of this step's own.
-// More than one way on would be no way on.
+// hints are what the lesson says to the wrong state that is seen, the first of its diagnoses: more than one way on would be no
+// way on.
 func (s *Session) hints(step *Step, e lesson.Evidence) []string {
-	if f := s.fault(); f.ID != "" && step.Err != nil {
-		return []string{"The webhook has the fault *" + f.ID + "*: " + f.Does + " Press f and switch it off, then try again."}
-	}
-	for _, w := range s.opts.Track.Wrong {
-		if w.Seen(e) {
-			return s.hint(s.common, w, e)
+	for _, w := range s.opts.Track.Wrongs(step.Index) {
+		if !w.Seen(e) {
+			continue
 		}
-	}
-	for _, w := range step.Lesson.Wrong {
-		if w.Seen(e) {
-			return s.hint(s.prose[step.Index], w, e)
+		text, err := w.Say(s.opts.Track, e, s.prose[step.Index], s.common)
+		if err != nil {
+			text = w.ID // the evidence that it speaks of is not there
 		}
+		return []string{text}
 	}
 	return nil
-}
-
-func (s *Session) hint(p *lesson.Prose, w lesson.Diagnosis, e lesson.Evidence) []string {
-	text, err := p.Render(s.opts.Track, "wrong:"+w.ID, e)
-	if err != nil {
-		return []string{w.ID}
-	}
-	return []string{text}
 }
 
 // followHands records what others ask of the API server, where the cluster can tell.

@@ -60,6 +60,8 @@ type Session struct {
 	prose     []*lesson.Prose
 	common    *lesson.Prose // of the track
 	kept      []*kept       // the exchanges of the current step: before it was applied, then of each action
+	concluded int           // the place in the log at which the last step was judged
+	turned    chan struct{} // of one: it has become the learner's turn at another step
 	changed   chan struct{}
 	resume    chan struct{} // closed while nothing is paused
 	closed    bool
@@ -75,7 +77,7 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	if o.Widgets < MinWidgets {
 		return nil, fmt.Errorf("%d widgets are too few: the lesson speaks of %d by name", o.Widgets, MinWidgets)
 	}
-	s := &Session{opts: o, log: evidence.NewLog(), changed: make(chan struct{}), resume: make(chan struct{})}
+	s := &Session{opts: o, log: evidence.NewLog(), changed: make(chan struct{}), turned: make(chan struct{}, 1), resume: make(chan struct{})}
 	close(s.resume)
 	err := CheckLearner(o.Learner)
 	if err != nil {
@@ -196,6 +198,7 @@ func (s *Session) begin(ctx context.Context) error {
 	for i := range s.opts.Track.Steps {
 		s.state.Steps = append(s.state.Steps, s.fresh(i))
 	}
+	s.concluded = s.log.Seq()
 	s.ready(0, s.state.Live)
 	s.followed.Go(func() { s.follow(follow, client, observer) })
 	s.followHands(follow)
@@ -237,12 +240,13 @@ func (s *Session) env() *lesson.Env {
 		Namespace: s.state.Namespace, Learner: s.state.Learner, Widgets: s.state.Widgets, RewriteWith: s.state.RewriteWith, Progress: s.progress, Gate: s.gate}
 }
 
-// ready makes a step the learner's next; the lock is held.
+// ready makes a step the learner's next; the lock is held. What somebody has asked by hand since the last step was judged is
+// the new step's: who works ahead need not wait for the screen.
 func (s *Session) ready(i int, before *evidence.Observation) {
 	step := *s.state.Steps[i]
 	step.Phase, step.Before = Ready, before
 	s.state.Current = i
-	s.kept = []*kept{{seq: s.log.Seq()}}
+	s.kept = []*kept{{seq: s.concluded}}
 	step.Reviewed = s.reviews()
 	s.introduce(&step)
 	s.state.Steps[i] = &step
@@ -278,7 +282,7 @@ func (s *Session) evidence(step *Step, after *evidence.Observation) lesson.Evide
 	return lesson.Evidence{Before: step.Before, After: after, During: step.Observations, Exchanges: step.Exchanges, Conversions: step.Conversions,
 		Calls: step.Calls(), Rewrite: step.Rewrite, Verdict: step.Verdict,
 		Resource: s.state.Resource, Namespace: s.state.Namespace, Widgets: s.state.Widgets, Named: s.opts.Track.Named,
-		RewriteWith: s.state.RewriteWith, ServerVersion: s.state.Cluster.Version}
+		RewriteWith: s.state.RewriteWith, ServerVersion: s.state.Cluster.Version, Fault: s.fault()}
 }
 
 // State returns how things are now.
@@ -370,6 +374,10 @@ func (s *Session) Next() bool {
 	}
 	s.ready(s.state.Current+1, now.After)
 	s.publish()
+	select {
+	case s.turned <- struct{}{}:
+	default: // it will be looked at anyway
+	}
 	return true
 }
 

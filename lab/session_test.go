@@ -377,6 +377,32 @@ func TestAWrongStateIsRecognisedAndTheWayOnNamed(t *testing.T) {
 	}
 }
 
+func TestWhatIsDoneAheadOfTheScreenIsTaken(t *testing.T) {
+	t.Parallel()
+	b := open(t, lab.Options{})
+	if err := lab.Run(t.Context(), b.Session, "attempt-removal", func(*lab.Step) {}); err != nil {
+		t.Fatal(err)
+	}
+	definition := evidence.DefinitionPath(b.State().Resource)
+	b.hand.send(http.MethodPatch, definition, evidence.MergePatch, `{"status":{"storedVersions":["v1beta1"]}}`)
+	for _, untrue := range []string{"v1alpha1", "v0"} {
+		b.hand.send(http.MethodPatch, definition+"/status?dryRun=All", evidence.MergePatch, `{"status":{"storedVersions":["`+untrue+`"]}}`)
+	}
+	b.hand.send(http.MethodPatch, definition+"/status", evidence.MergePatch, `{"status":{"storedVersions":["v1beta1"]}}`)
+	b.until("all of it is in the log", func(s *lab.State) bool {
+		return slices.ContainsFunc(s.Log, func(x evidence.Exchange) bool {
+			return x.Actor == evidence.ByHand && x.To(definition+"/status") && !x.DryRun()
+		})
+	})
+	if !b.Next() {
+		t.Fatal("the step before is not done")
+	}
+	b.until("the next step is done, by what was there", func(s *lab.State) bool {
+		now := s.Steps[s.Current]
+		return now.ID == "trim-stored-versions" && now.Result == lesson.Passed && now.ByHand
+	})
+}
+
 func TestAnActionThatIsRefusedUnexpectedlyFailsItsStep(t *testing.T) {
 	t.Parallel()
 	b := open(t, lab.Options{})

@@ -69,13 +69,16 @@ type Request struct {
 	UserAgent   string        `json:"userAgent,omitempty"`
 	Body        []byte        `json:"body,omitempty"` // cut at MaxRecordedBody
 	Status      int           `json:"status"`
-	Response    []byte        `json:"response,omitempty"` // cut at MaxRecordedBody
+	Response    []byte        `json:"response,omitempty"` // cut at MaxRecordedBody, that of a refusal at MaxRecordedRefusal
 	Warnings    []string      `json:"warnings,omitempty"` // texts of the Warning headers
 	Duration    time.Duration `json:"duration"`
 }
 
 // MaxRecordedBody is how much of a body is kept of a recorded request, in bytes.
 const MaxRecordedBody = 16 << 10
+
+// MaxRecordedRefusal is how much is kept of the answer of a refusal: its end says why, and a refused CRD may stand in it twice.
+const MaxRecordedRefusal = 256 << 10
 
 // ActorHeader marks the requests of the lab itself, so that what others send can be told from them.
 const ActorHeader = "X-Crdlab-Actor"

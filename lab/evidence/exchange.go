@@ -88,7 +88,7 @@ func cut(b []byte) []byte { return b[:min(len(b), cluster.MaxRecordedBody)] }
 // FromRequest makes an Exchange of what the server recorded of somebody else's request.
 func FromRequest(r cluster.Request) Exchange {
 	x := Exchange{At: r.At, Actor: ByHand, Method: r.Method, Path: r.Path, ContentType: r.ContentType, Body: string(r.Body),
-		Status: r.Status, Warnings: r.Warnings, DurationMS: milliseconds(r.Duration), Response: string(r.Response)}
+		Status: r.Status, Warnings: r.Warnings, DurationMS: milliseconds(r.Duration), Response: string(cut(r.Response))}
 	x.understand(r.Response)
 	return x
 }

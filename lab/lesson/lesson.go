@@ -34,7 +34,7 @@ type Track struct {
 	Minutes  int      // about how long it takes a person
 	Needs    []Needs  // without which it cannot be taken at all; what only some checks need stands with them
 	Steps    []Step
-	Wrong    []Diagnosis // wrong states that people get into at any step; their prose is the track's own
+	Wrong    []Diagnosis // wrong states that people get into at several steps, the most fundamental first
 	// Mappings are those of the conversion webhook that the lab serves for this track; none: it has no webhook.
 	Mappings []conversion.Mapping
 	Prose    fs.FS // one Markdown file a step and locale: STEP.LOCALE.md; the track's own is track.LOCALE.md
@@ -233,6 +233,7 @@ type Evidence struct {
 	// RewriteWith is as the learner wants it; what was done is in the observations. ServerVersion is the API server's.
 	RewriteWith   RewriteWith
 	ServerVersion string
+	Fault         conversion.Fault // of the webhook that the lab serves; the zero Fault where all is well
 }
 
 // CheckKind says what a check is for.
@@ -343,10 +344,36 @@ type Prediction struct {
 	Answer func(Evidence) (string, error)
 }
 
-// Diagnosis recognises a wrong state that people get into.
+// Diagnosis recognises a wrong state that people get into. What it is and the way on are in the piece wrong:ID of the prose.
 type Diagnosis struct {
 	ID   string
 	Seen func(Evidence) bool
+	// From is the first step at which a track takes it to be wrong, Until the step from which on it is right; empty: any, never.
+	From, Until string
+	// Prose is where its piece stands, if not in that of the step or the track: tracks have it in common.
+	Prose *Prose
+}
+
+// Say is what it says to people: its piece of its own prose, or else of the first of those given that has it.
+func (d Diagnosis) Say(t *Track, e Evidence, from ...*Prose) (string, error) {
+	piece := "wrong:" + d.ID
+	for _, p := range append([]*Prose{d.Prose}, from...) {
+		if p != nil && p.Has(piece) {
+			return p.Render(t, piece, e)
+		}
+	}
+	return "", fmt.Errorf("%s: nothing says %q", t.ID, piece)
+}
+
+// Wrongs are the diagnoses of a step, the most fundamental first: those of the whole track, and the step's own.
+func (t *Track) Wrongs(step int) []Diagnosis {
+	var out []Diagnosis
+	for _, w := range t.Wrong {
+		if step >= t.Step(w.From) && (w.Until == "" || step < t.Step(w.Until)) {
+			out = append(out, w)
+		}
+	}
+	return append(out, t.Steps[step].Wrong...)
 }
 
 // Locale is the language of the prose.

@@ -22,10 +22,19 @@ type Prose struct {
 
 // ReadProse reads the prose of a step, or of the track where id is "track".
 func (t *Track) ReadProse(id string) (*Prose, error) {
-	file := id + "." + Locale + ".md"
-	raw, err := fs.ReadFile(t.Prose, file)
+	p, err := ReadProse(t.Prose, id)
 	if err != nil {
 		return nil, fmt.Errorf("the prose of %s/%s: %w", t.ID, id, err)
+	}
+	return p, nil
+}
+
+// ReadProse reads a file of prose.
+func ReadProse(from fs.FS, id string) (*Prose, error) {
+	file := id + "." + Locale + ".md"
+	raw, err := fs.ReadFile(from, file)
+	if err != nil {
+		return nil, err
 	}
 	p := &Prose{file: file, pieces: map[string]string{}}
 	piece := ""
@@ -93,9 +102,10 @@ func unwrap(text string) string {
 func functions(t *Track) template.FuncMap {
 	version := func(i int) func() string { return func() string { return t.Versions[i] } }
 	f := template.FuncMap{
-		"old":  version(0),
-		"new":  version(len(t.Versions) - 1),
-		"list": func(s []string) string { return "[" + strings.Join(s, " ") + "]" },
+		"old":   version(0),
+		"new":   version(len(t.Versions) - 1),
+		"list":  func(s []string) string { return "[" + strings.Join(s, " ") + "]" },
+		"names": func(s []string) string { return strings.Join(s, ", ") },
 		"plural": func(n int, one, many string) string {
 			if n == 1 {
 				return fmt.Sprint(n, " ", one)

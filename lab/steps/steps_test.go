@@ -19,9 +19,25 @@ func TestNoPieceOfProseIsMissing(t *testing.T) {
 			t.Error(err)
 			continue
 		}
+		said := []string{"briefing"} // by the track's own prose
 		for _, w := range track.Wrong {
-			if !common.Has("wrong:" + w.ID) {
-				t.Errorf("%s: %q is missing", track.ID, "wrong:"+w.ID)
+			for _, at := range []string{w.From, w.Until} {
+				if at != "" && track.Step(at) < 0 {
+					t.Errorf("%s: wrong:%s is so from or until %q, which is no step", track.ID, w.ID, at)
+				}
+			}
+			if w.Prose == nil {
+				said = append(said, "wrong:"+w.ID)
+			}
+		}
+		for _, piece := range said {
+			if !common.Has(piece) {
+				t.Errorf("%s: %q is missing", track.ID, piece)
+			}
+		}
+		for _, piece := range common.Pieces() {
+			if !slices.Contains(said, piece) {
+				t.Errorf("%s: nobody reads %q of the track", track.ID, piece)
 			}
 		}
 		for _, step := range track.Steps {
@@ -42,7 +58,12 @@ func TestNoPieceOfProseIsMissing(t *testing.T) {
 				want = append(want, "check:"+c.ID)
 			}
 			for _, w := range step.Wrong {
-				want = append(want, "wrong:"+w.ID)
+				switch {
+				case w.Prose == nil:
+					want = append(want, "wrong:"+w.ID)
+				case !w.Prose.Has("wrong:" + w.ID):
+					t.Errorf("%s/%s: %q is missing where it is common to tracks", track.ID, step.ID, w.ID)
+				}
 			}
 			for _, piece := range want {
 				if !p.Has(piece) {

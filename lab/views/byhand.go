@@ -216,6 +216,11 @@ func (d *byHand) waiting(m *program, in int) []string {
 	if d.step.Index < len(m.state.Steps) { // the step as it is now: it may be done meanwhile
 		step = m.state.Steps[d.step.Index]
 	}
+	if step.Index == m.state.Current { // what went wrong comes before what is waited for
+		for _, h := range step.Hints {
+			out = append(out, p.flow(p.clearly(), h, in, p.warnBold.of("▲ "), "  ")...)
+		}
+	}
 	switch open := awaited(step); {
 	case step.Phase == lab.Applied && step.Result == lesson.Passed:
 		out = append(out, p.okBold.of("✓ ")+p.fg.of("The step is done. ")+p.bold.of("esc")+p.fg.of(" shows what happened."))

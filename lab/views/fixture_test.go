@@ -367,6 +367,7 @@ var fixtures = []fixture{
 	{"both", applied, func(m *program) { m.sight.focus, m.sight.shown = focus{kind: onBoth}, focus{kind: onBoth} }},
 	{"requests", refused, func(m *program) { m.sight.focus, m.sight.shown = focus{kind: onLog}, focus{kind: onLog} }},
 	{"by-hand", before, func(m *program) { m.dialogs = []dialog{&byHand{step: m.current()}} }},
+	{"by-hand-wrong", troubled, func(m *program) { m.dialogs = []dialog{&byHand{step: m.current()}} }},
 	{"help", before, func(m *program) { m.dialogs = []dialog{help{}} }},
 	{"go-to", before, func(m *program) { m.dialogs = []dialog{&goingTo{at: 3}} }},
 	{"what-if", branching, func(m *program) { m.dialogs = []dialog{&whatIf{at: 1}} }},

@@ -132,7 +132,7 @@ func (s *screen) alerts(w int) []string {
 
 // before is the briefing; on a wide screen with a card for the question, also what the step changes.
 func (s *screen) before(w int) []string {
-	out := append(s.pen.prose(s.quietly(), s.step.Briefing, w), s.hints(w)...)
+	out := append(s.hints(w), s.pen.prose(s.quietly(), s.step.Briefing, w)...) // the way on first: it must be in sight
 	if !s.lay.card.empty() && s.step.Question != "" {
 		out = append(out, s.changes(w, true)...)
 	}
@@ -165,7 +165,7 @@ func (s *screen) hints(w int) []string {
 		out = append(out, s.flow(s.clearly(), h, w, s.warnBold.of("▲ "), "  ")...)
 	}
 	if len(out) > 0 && s.lay.form != formTabs {
-		out = append([]string{""}, out...)
+		out = append(out, "")
 	}
 	return out
 }

@@ -150,7 +150,7 @@ func (r *recording) Write(p []byte) (int, error) {
 	r.header(http.StatusOK)
 	r.mu.Lock()
 	if !r.done {
-		r.response.add(p)
+		r.response.add(p, kept(r.status))
 	}
 	r.mu.Unlock()
 	return r.ResponseWriter.Write(p)
@@ -201,14 +201,14 @@ func (r *recording) end() {
 		UserAgent:   r.request.UserAgent(),
 		Body:        r.body.bytes,
 		Status:      r.status,
-		Response:    plain(r.response.bytes, header.Get("Content-Encoding")),
+		Response:    plain(r.response.bytes, header.Get("Content-Encoding"), kept(r.status)),
 		Warnings:    cluster.WarningTexts(header.Values("Warning")),
 		Duration:    time.Since(r.at),
 	})
 }
 
 // plain undoes the compression of long answers, as far as they were kept.
-func plain(body []byte, encoding string) []byte {
+func plain(body []byte, encoding string, most int64) []byte {
 	if encoding != "gzip" {
 		return body
 	}
@@ -217,7 +217,7 @@ func plain(body []byte, encoding string) []byte {
 		return nil
 	}
 	// The end is usually missing, which is an error, but what came before it is good.
-	out, _ := io.ReadAll(io.LimitReader(unzip, cluster.MaxRecordedBody))
+	out, _ := io.ReadAll(io.LimitReader(unzip, most))
 	return out
 }
 
@@ -232,16 +232,24 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 	b.rec.mu.Lock()
 	defer b.rec.mu.Unlock()
 	if !b.rec.done {
-		b.rec.body.add(p[:n])
+		b.rec.body.add(p[:n], cluster.MaxRecordedBody)
 	}
 	return n, err
 }
 
-// capped keeps the first MaxRecordedBody bytes.
+// kept is how much is kept of an answer.
+func kept(status int) int64 {
+	if status >= http.StatusBadRequest {
+		return cluster.MaxRecordedRefusal
+	}
+	return cluster.MaxRecordedBody
+}
+
+// capped keeps the first bytes.
 type capped struct {
 	bytes []byte
 }
 
-func (c *capped) add(p []byte) {
-	c.bytes = append(c.bytes, p[:min(len(p), cluster.MaxRecordedBody-len(c.bytes))]...)
+func (c *capped) add(p []byte, most int64) {
+	c.bytes = append(c.bytes, p[:min(int64(len(p)), most-int64(len(c.bytes)))]...)
 }

@@ -32,6 +32,19 @@ func StoredAt(want func(lesson.Evidence) map[string]int) func(lesson.Evidence) l
 	}
 }
 
+// Begun checks that the objects of which the lesson speaks are there, and as many as it begins with, all stored at a version.
+func Begun(version string, names ...string) func(lesson.Evidence) lesson.Outcome {
+	counted := StoredAt(func(e lesson.Evidence) map[string]int { return map[string]int{version: e.Widgets} })
+	return func(e lesson.Evidence) lesson.Outcome {
+		for _, name := range names {
+			if e.After.Object(name) == nil {
+				return lesson.Holds(false, strings.Join(names, ", "), "there is no "+name)
+			}
+		}
+		return counted(e)
+	}
+}
+
 // Record checks status.storedVersions.
 func Record(want ...string) func(lesson.Evidence) lesson.Outcome {
 	return func(e lesson.Evidence) lesson.Outcome { return lesson.Expected(want, e.After.StoredVersions()) }
@@ -47,15 +60,11 @@ func pairs(e lesson.Evidence) (out []Pair, gone []string) {
 		return nil, nil
 	}
 	for _, was := range e.Before.Objects {
-		is := e.After.Object(was.Name)
-		switch {
-		case is != nil:
+		if is := e.After.Object(was.Name); is != nil {
 			out = append(out, Pair{was, is})
-		case e.After.ObjectsOmitted == 0 || slices.Contains(e.Named, was.Name):
-			gone = append(gone, was.Name)
 		}
 	}
-	return out, gone
+	return out, e.Gone()
 }
 
 // EveryPair checks something of every object that was there before the step; it says of one what is wrong, or nothing.

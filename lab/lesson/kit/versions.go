@@ -86,18 +86,6 @@ func Trim(ctx context.Context, env *lesson.Env) error {
 	return rewrite.Trim(ctx, env.Client, env.Resource, []string{env.Newest()}, guard)
 }
 
-// CRDGone recognises that somebody has deleted the CRD.
-func CRDGone(e lesson.Evidence) bool {
-	return e.Before.CRD != nil && (e.After.CRD == nil || e.After.CRD.Terminating)
-}
-
-// RemovedEarly recognises that a version has left spec.versions while objects are stored at it.
-func RemovedEarly(version string) func(lesson.Evidence) bool {
-	return func(e lesson.Evidence) bool {
-		return e.After.CRD != nil && e.After.Version(version) == nil && e.StoredAt(version) > 0
-	}
-}
-
 // NoEntryNames checks that no entry of managedFields names a version.
 func NoEntryNames(version string) func(lesson.Evidence) lesson.Outcome {
 	return func(e lesson.Evidence) lesson.Outcome {

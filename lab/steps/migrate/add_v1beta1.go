@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
@@ -44,9 +45,11 @@ func addNew() lesson.Step {
 			{ID: "record", Kind: lesson.Invariant, Eval: kit.Record(oldVersion)},
 		},
 		Wrong: []lesson.Diagnosis{
-			{ID: "storage-switched", Seen: func(e lesson.Evidence) bool { return e.After.StorageVersion() == newVersion }},
-			{ID: "not-served", Seen: func(e lesson.Evidence) bool { v := e.After.Version(newVersion); return v != nil && !v.Served }},
-			{ID: "no-old", Seen: func(e lesson.Evidence) bool { return e.After.CRD != nil && e.After.Version(oldVersion) == nil }},
+			kit.Written(),
+			{ID: "no-tier", Seen: func(e lesson.Evidence) bool {
+				v := e.After.Version(newVersion)
+				return v != nil && !slices.Contains(v.Fields, "tier")
+			}},
 		},
 		Lasts: func(o *evidence.Observation) bool { v := o.Version(newVersion); return v != nil && v.Served },
 	}

@@ -46,12 +46,6 @@ func attemptRemoval() lesson.Step {
 				return lesson.Expected("served, not storage", kit.Flags(e, oldVersion))
 			}},
 		},
-		Wrong: []lesson.Diagnosis{
-			{ID: "accepted", Seen: func(e lesson.Evidence) bool { return e.After.CRD != nil && e.After.Version(oldVersion) == nil }},
-			{ID: "trimmed", Seen: func(e lesson.Evidence) bool {
-				return e.Before.Lists(oldVersion) && e.After.CRD != nil && !e.After.Lists(oldVersion)
-			}},
-		},
 	}
 }
 

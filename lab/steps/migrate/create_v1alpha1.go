@@ -58,11 +58,11 @@ func createOld() lesson.Step {
 			},
 		},
 		Checks: []lesson.Check{
-			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.StoredAt(func(e lesson.Evidence) map[string]int { return map[string]int{oldVersion: e.Widgets} })},
+			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.Begun(oldVersion, named[:lesson.MinWidgets]...)},
 			{ID: "record", Kind: lesson.Done, Eval: kit.Record(oldVersion)},
 			{ID: "strict", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				const want = "refused where strict validation is asked for"
-				x := e.Find(func(x evidence.Exchange) bool { return sentBravo(e, x) && strings.Contains(x.Path, strictly) })
+				x := strictBravo(e)
 				if x == nil {
 					return lesson.Holds(false, want, "nobody asked for it")
 				}
@@ -83,6 +83,13 @@ func createOld() lesson.Step {
 		Wrong: []lesson.Diagnosis{
 			{ID: "no-crd", Seen: func(e lesson.Evidence) bool { return e.After.CRD == nil }},
 			{ID: "too-early", Seen: func(e lesson.Evidence) bool { return e.After.Version(newVersion) != nil }},
+			{ID: "too-many", Seen: func(e lesson.Evidence) bool { return e.Total() > e.Widgets }},
+			kit.Misnamed(named[:lesson.MinWidgets]...),
+			{ID: "not-the-team", Seen: func(e lesson.Evidence) bool {
+				return e.After.Object(charlie) != nil && !strings.Contains(kit.OrNobody(kit.Managers(e.After.Object(charlie), kit.AsItIs)), team+" (Apply)")
+			}},
+			{ID: "never-sent", Seen: func(e lesson.Evidence) bool { return e.After.Object(bravo) != nil && bravoSent(e) == nil }},
+			{ID: "not-strict", Seen: func(e lesson.Evidence) bool { return e.After.Object(bravo) != nil && strictBravo(e) == nil }},
 		},
 	}
 }
@@ -92,8 +99,13 @@ const strictly = "fieldValidation=Strict"
 
 // sentBravo says whether an exchange sent bravo, with the field that the schema does not know.
 func sentBravo(e lesson.Evidence, x evidence.Exchange) bool {
-	return (x.Method == http.MethodPost || x.Method == http.MethodPatch) && strings.Contains(x.Body, bravo) &&
+	return (x.Method == http.MethodPost || x.Method == http.MethodPatch) && strings.Contains(x.Path+x.Body, bravo) &&
 		strings.Contains(x.Body, unknownField) && kit.At(e, x, oldVersion)
+}
+
+// strictBravo is the request that asked for strict validation of bravo.
+func strictBravo(e lesson.Evidence) *evidence.Exchange {
+	return e.Find(func(x evidence.Exchange) bool { return sentBravo(e, x) && strings.Contains(x.Path, strictly) })
 }
 
 // bravoSent is the request that made bravo.

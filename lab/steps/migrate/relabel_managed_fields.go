@@ -78,10 +78,7 @@ func relabelManagedFields() lesson.Step {
 			})},
 		},
 		Wrong: []lesson.Diagnosis{
-			{ID: "reset", Seen: func(e lesson.Evidence) bool {
-				was, is := e.Before.Object(charlie), e.After.Object(charlie)
-				return was != nil && is != nil && len(is.Managers) == 0 && len(was.Managers) > 0
-			}},
+			kit.NewManagers(),
 			{ID: "some-left", Seen: func(e lesson.Evidence) bool {
 				n := len(kit.ManagersAt(e.After, e.Resource.Group+"/"+oldVersion))
 				return n > 0 && n < len(kit.ManagersAt(e.Before, e.Resource.Group+"/"+oldVersion))
@@ -91,6 +88,19 @@ func relabelManagedFields() lesson.Step {
 				relabelled := len(kit.ManagersAt(e.After, e.Resource.Group+"/"+oldVersion)) == 0
 				return len(xs) > 0 && !xs[0].Refused() || len(xs) == 0 && relabelled && e.After.CRD != nil
 			}},
+			{ID: "not-the-team", Seen: func(e lesson.Evidence) bool {
+				x := e.LastChangeByHand()
+				return x != nil && x.ContentType == evidence.ApplyPatch && x.To(kit.ObjectPath(e, newVersion, charlie)) && !strings.Contains(x.Path, "fieldManager="+team)
+			}},
+			{ID: "not-again", Seen: func(e lesson.Evidence) bool {
+				xs := teamApplies(e)
+				return len(kit.ManagersAt(e.After, e.Resource.Group+"/"+oldVersion)) == 0 && len(xs) > 0 && xs[len(xs)-1].Refused()
+			}},
+			{ID: "no-tier", Seen: func(e lesson.Evidence) bool {
+				xs := teamApplies(e)
+				return len(xs) > 1 && !xs[len(xs)-1].Refused() && !kit.Owns(e.After.Object(charlie), team, "tier")
+			}},
+			{ID: "not-relabelled", Seen: func(e lesson.Evidence) bool { return len(teamApplies(e)) > 0 }},
 		},
 		Lasts: func(o *evidence.Observation) bool {
 			return o.CRD != nil && len(kit.ManagersAt(o, strings.TrimPrefix(o.CRD.Name, "widgets.")+"/"+oldVersion)) == 0

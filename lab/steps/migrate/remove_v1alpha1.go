@@ -67,6 +67,7 @@ func removeOld() lesson.Step {
 			}},
 		},
 		Wrong: []lesson.Diagnosis{
+			kit.More(),
 			{ID: "nobody-applied", Seen: func(e lesson.Evidence) bool {
 				return e.After.CRD != nil && e.After.Version(oldVersion) == nil && len(teamApplies(e)) == 0
 			}},

@@ -47,14 +47,15 @@ func rewriteObjects() lesson.Step {
 			{ID: "record", Kind: lesson.Invariant, Eval: recordAfterRewrite},
 		},
 		Wrong: []lesson.Diagnosis{
-			{ID: "trimmed-early", Seen: func(e lesson.Evidence) bool {
-				return e.After.Stored.ByVersion[oldVersion] > 0 && !e.After.Lists(oldVersion)
-			}},
-			{ID: "trimmed", Seen: func(e lesson.Evidence) bool {
-				return e.After.CRD != nil && !e.After.Lists(oldVersion) && !e.Migrated()
-			}},
+			kit.MadeAnew(),
+			kit.NewManagers(),
+			kit.More(),
 			{ID: "some-left", Seen: func(e lesson.Evidence) bool {
 				return e.After.StorageVersion() == newVersion && e.After.Stored.ByVersion[oldVersion] > 0
+			}},
+			{ID: "changed", Seen: func(e lesson.Evidence) bool { return sameObjects(e).Result == lesson.Failed }},
+			{ID: "no-default", Seen: func(e lesson.Evidence) bool {
+				return e.After.Stored.Access && e.StoredAt(oldVersion) == 0 && defaulted(e).Result == lesson.Failed
 			}},
 		},
 		Lasts: func(o *evidence.Observation) bool { return o.Stored.ByVersion[oldVersion] == 0 },

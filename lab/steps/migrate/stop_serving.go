@@ -49,10 +49,14 @@ func stopServing() lesson.Step {
 			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: kit.BytesUnchanged},
 		},
 		Wrong: []lesson.Diagnosis{
-			{ID: "wrong-one", Seen: func(e lesson.Evidence) bool { v := e.After.Version(newVersion); return v != nil && !v.Served }},
+			kit.Written(),
 			{ID: "nobody-asked", Seen: func(e lesson.Evidence) bool {
 				v := e.After.Version(oldVersion)
 				return v != nil && !v.Served && asked(oldVersion, http.StatusNotFound)(e).Result == lesson.Failed
+			}},
+			{ID: "not-asked-new", Seen: func(e lesson.Evidence) bool {
+				v := e.After.Version(oldVersion)
+				return v != nil && !v.Served && asked(newVersion, http.StatusOK)(e).Result == lesson.Failed
 			}},
 		},
 		Lasts: func(o *evidence.Observation) bool { v := o.Version(oldVersion); return v == nil || !v.Served },

@@ -51,10 +51,19 @@ func switchStorage() lesson.Step {
 			{ID: "no-default", Kind: lesson.Done, Eval: noDefault},
 		},
 		Wrong: []lesson.Diagnosis{
+			kit.DoneBefore(func(o *evidence.Observation) bool {
+				return o.Stored.ByVersion[newVersion] > 0 || o.Object(foxtrot) != nil
+			}),
+			kit.Written(),
 			{ID: "foxtrot-old", Seen: func(e lesson.Evidence) bool { return e.After.Object(foxtrot).StoredVersion() == oldVersion }},
 			{ID: "no-foxtrot", Seen: func(e lesson.Evidence) bool {
 				return e.After.StorageVersion() == newVersion && e.After.Object(foxtrot) == nil
 			}},
+			{ID: "foxtrot-bare", Seen: func(e lesson.Evidence) bool {
+				o := e.After.Object(foxtrot)
+				return o.StoredVersion() == newVersion && e.Bytes(foxtrot, "spec", "tier") == "nothing"
+			}},
+			{ID: "too-many", Seen: func(e lesson.Evidence) bool { return e.Total() > e.Before.Stored.Total+1 }},
 		},
 		Lasts: func(o *evidence.Observation) bool { return o.StorageVersion() == newVersion },
 	}

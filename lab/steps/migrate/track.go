@@ -4,6 +4,7 @@ package migrate
 
 import (
 	"embed"
+	"slices"
 
 	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/lesson/kit"
@@ -47,13 +48,25 @@ func Track() *lesson.Track {
 		Minutes:  25,
 		Subject:  alpha,
 		Named:    named,
-		Wrong: []lesson.Diagnosis{
-			{ID: "crd-gone", Seen: kit.CRDGone},
-			{ID: "removed-early", Seen: kit.RemovedEarly(oldVersion)},
-			{ID: "flipped-back", Seen: func(e lesson.Evidence) bool {
-				return e.Before.StorageVersion() == newVersion && e.After.StorageVersion() == oldVersion
-			}},
-		},
+		Wrong: slices.Concat(kit.Lost(), []lesson.Diagnosis{
+			kit.StrayVersion(oldVersion, newVersion),
+			kit.RemovedEarly(oldVersion),
+			kit.Between("", "remove-v1alpha1", kit.Removed(oldVersion)),
+			kit.Between("deprecate-v1alpha1", "", kit.NewGone(newVersion)),
+			kit.Between("add-v1beta1", "", kit.NewUnserved(newVersion)),
+			kit.Between("", "stop-serving", kit.OldUnserved(oldVersion)),
+			kit.Between("add-v1beta1", "switch-storage", kit.SwitchedEarly(newVersion)),
+			kit.Between("add-v1beta1", "switch-storage", kit.RecordedEarly(newVersion)),
+			kit.Between("switch-storage", "", kit.SwitchedBack(oldVersion)),
+			kit.Between("add-v1beta1", "", kit.RecordUnknown()),
+			kit.Between("add-v1beta1", "", kit.RecordLacksStorage()),
+			kit.Between("", "trim-stored-versions", kit.TrimmedEarly(oldVersion)),
+			kit.Between("attempt-removal", "", kit.StoredAgain(oldVersion)),
+			kit.Between("stop-serving", "", kit.RecordedAgain(oldVersion)),
+			kit.Between("", "relabel-managed-fields", kit.RelabelledEarly(oldVersion)),
+			kit.Between("remove-v1alpha1", "", kit.NamedAgain(oldVersion)),
+			kit.OtherStrategy(),
+		}, kit.Astray()),
 		Prose: prose,
 		Steps: []lesson.Step{
 			createOld(),

@@ -91,7 +91,9 @@ func trimStoredVersions() lesson.Step {
 		},
 		Wrong: []lesson.Diagnosis{
 			{ID: "main-resource", Seen: func(e lesson.Evidence) bool { return e.After.Lists(oldVersion) && throughMain(e) != nil }},
-			{ID: "untrue", Seen: func(e lesson.Evidence) bool { return e.After.CRD != nil && !e.After.Lists(newVersion) }},
+			{ID: "nobody-tried", Seen: func(e lesson.Evidence) bool {
+				return slices.Equal(e.After.StoredVersions(), []string{newVersion}) && ignored(e).Result == lesson.Failed
+			}},
 			{ID: "no-dry-run", Seen: func(e lesson.Evidence) bool {
 				return slices.Equal(e.After.StoredVersions(), []string{newVersion}) && (untrueList(e, oldVersion) == nil || untrueList(e, neverVersion) == nil)
 			}},
@@ -132,20 +134,18 @@ func untrueList(e lesson.Evidence, version string) *evidence.Exchange {
 	})
 }
 
-// throughMain is a patch of storedVersions that went to the CRD itself, and was accepted.
+// throughMain is a patch that declared another list through the CRD itself, was accepted, and ignored; nil where nobody sent one.
 func throughMain(e lesson.Evidence) *evidence.Exchange {
 	return e.Find(func(x evidence.Exchange) bool {
-		return kit.ChangesCRD(e, x) && !x.Refused() && len(declared(x.Body)) > 0
+		return kit.ChangesCRD(e, x) && !x.Refused() && len(declared(x.Body)) > 0 && !slices.Equal(declared(x.Body), declared(x.Response))
 	})
 }
 
-// ignored checks that such a patch was answered with success, and with the list of before.
+// ignored checks that somebody sent such a patch.
 func ignored(e lesson.Evidence) lesson.Outcome {
-	const want = "accepted, and storedVersions as before"
-	x := throughMain(e)
-	if x == nil {
-		return lesson.Holds(false, want, "nobody tried")
+	const want = "accepted, and storedVersions as it was"
+	if x := throughMain(e); x != nil {
+		return lesson.Holds(true, want, fmt.Sprintf("%s, and storedVersions %v", kit.Answer(*x), declared(x.Response)))
 	}
-	got := declared(x.Response)
-	return lesson.Holds(!x.Refused() && slices.Equal(got, e.Before.StoredVersions()), want, fmt.Sprintf("%s, and storedVersions %v", kit.Answer(*x), got))
+	return lesson.Holds(false, want, "nobody declared another list through the CRD itself")
 }

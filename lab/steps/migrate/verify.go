@@ -20,5 +20,6 @@ func verify() lesson.Step {
 			{ID: "findings", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.EveryFinding},
 			{ID: "unchanged", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: kit.BytesUnchanged},
 		},
+		Wrong: []lesson.Diagnosis{kit.Written(), kit.NotComplete()},
 	}
 }

@@ -53,6 +53,7 @@ func pitfall(name string, minutes int, steps ...lesson.Step) *lesson.Track {
 		Named:    []string{alpha, bravo, charlie, delta, echo},
 		Prose:    folder,
 		Steps:    steps,
+		Wrong:    kit.Lost(),
 	}
 }
 

@@ -19,7 +19,9 @@ import (
 // StuckDeletion is the track of a CRD that is deleted while the server cannot read its objects: it can neither go nor come back.
 func StuckDeletion() *lesson.Track {
 	t := &stuckDeletion{}
-	return pitfall("stuck-deletion", 7, t.trimmed(), t.deleted(), t.hold(), t.wayBack())
+	track := pitfall("stuck-deletion", 7, t.trimmed(), t.deleted(), t.hold(), t.wayBack())
+	track.Wrong = nil // what is lost here is meant to be
+	return track
 }
 
 // stuckDeletion has the track's steps, and keeps the objects that were saved: from the CRD's end until it is made anew there is

@@ -37,8 +37,5 @@ func attemptRemoval() lesson.Step {
 				return lesson.Expected("not served, not storage", kit.Flags(e, oldVersion))
 			}},
 		},
-		Wrong: []lesson.Diagnosis{
-			{ID: "accepted", Seen: func(e lesson.Evidence) bool { return e.After.CRD != nil && e.After.Version(oldVersion) == nil }},
-		},
 	}
 }

@@ -63,6 +63,7 @@ func cleanUp() lesson.Step {
 			}},
 		},
 		Wrong: []lesson.Diagnosis{
+			kit.More(),
 			{ID: "webhook-left", Seen: func(e lesson.Evidence) bool {
 				return e.After.CRD != nil && e.After.Version(oldVersion) == nil && e.After.CRD.Strategy == "Webhook"
 			}},

@@ -39,7 +39,7 @@ func create() lesson.Step {
 			},
 		},
 		Checks: []lesson.Check{
-			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.StoredAt(func(e lesson.Evidence) map[string]int { return map[string]int{oldVersion: e.Widgets} })},
+			{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.Begun(oldVersion, named[:lesson.MinWidgets]...)},
 			{ID: "record", Kind: lesson.Done, Eval: kit.Record(oldVersion)},
 			{ID: "team", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
 				o := e.After.Object(charlie)
@@ -61,6 +61,7 @@ func create() lesson.Step {
 		Wrong: []lesson.Diagnosis{
 			{ID: "no-crd", Seen: func(e lesson.Evidence) bool { return e.After.CRD == nil }},
 			{ID: "too-early", Seen: func(e lesson.Evidence) bool { return e.After.Version(newVersion) != nil }},
+			kit.Misnamed(named[:lesson.MinWidgets]...),
 		},
 	}
 }

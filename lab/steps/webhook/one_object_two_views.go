@@ -93,6 +93,7 @@ func oneObjectTwoViews() lesson.Step {
 			{ID: "bytes", Kind: lesson.Invariant, Needs: lesson.NeedsBytes, Eval: kit.BytesUnchanged},
 		},
 		Wrong: []lesson.Diagnosis{
+			kit.Written(),
 			{ID: "left-over", Seen: func(e lesson.Evidence) bool {
 				return e.After.Object(golf) != nil || e.After.Object(hotel) != nil
 			}},

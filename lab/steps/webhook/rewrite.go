@@ -71,6 +71,8 @@ func rewriteObjects() lesson.Step {
 			}},
 		},
 		Wrong: []lesson.Diagnosis{
+			kit.MadeAnew(),
+			kit.More(),
 			{ID: "some-left", Seen: func(e lesson.Evidence) bool { return e.StoredAt(oldVersion) > 0 }},
 			{ID: "not-relabelled", Seen: func(e lesson.Evidence) bool {
 				return e.StoredAt(oldVersion) == 0 && len(kit.ManagersAt(e.After, e.Resource.Group+"/"+oldVersion)) > 0

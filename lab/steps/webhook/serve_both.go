@@ -50,6 +50,7 @@ func serveBoth() lesson.Step {
 			{ID: "record", Kind: lesson.Invariant, Eval: kit.Record(oldVersion)},
 		},
 		Wrong: []lesson.Diagnosis{
+			kit.Written(),
 			{ID: "none", Seen: func(e lesson.Evidence) bool {
 				return e.After.Version(newVersion) != nil && e.After.CRD.Strategy == "None"
 			}},

@@ -44,11 +44,11 @@ func stopServing() lesson.Step {
 			{ID: "record", Kind: lesson.Invariant, Eval: kit.Record(oldVersion, newVersion)},
 		},
 		Wrong: []lesson.Diagnosis{
-			{ID: "wrong-one", Seen: func(e lesson.Evidence) bool { v := e.After.Version(newVersion); return v != nil && !v.Served }},
 			{ID: "nobody-asked", Seen: func(e lesson.Evidence) bool {
 				v := e.After.Version(oldVersion)
 				return v != nil && !v.Served && e.Sent(http.MethodGet, oldVersion, delta) == nil
 			}},
+			{ID: "moved", Seen: func(e lesson.Evidence) bool { return e.StoredVersion(delta) == newVersion }},
 		},
 		Lasts: func(o *evidence.Observation) bool { v := o.Version(oldVersion); return v == nil || !v.Served },
 	}

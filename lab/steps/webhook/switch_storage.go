@@ -47,6 +47,10 @@ func switchStorage() lesson.Step {
 			{ID: "same-value", Kind: lesson.Done, Eval: sameValue},
 		},
 		Wrong: []lesson.Diagnosis{
+			kit.DoneBefore(func(o *evidence.Observation) bool {
+				return o.Stored.ByVersion[newVersion] > 0 || o.Object(foxtrot) != nil
+			}),
+			kit.Written(),
 			{ID: "foxtrot-old", Seen: func(e lesson.Evidence) bool { return e.After.Object(foxtrot).StoredVersion() == oldVersion }},
 			{ID: "no-foxtrot", Seen: func(e lesson.Evidence) bool {
 				return e.After.StorageVersion() == newVersion && e.After.Object(foxtrot) == nil

@@ -4,6 +4,8 @@ package webhook
 
 import (
 	"embed"
+	"net/http"
+	"slices"
 
 	"github.com/crdlab/crdlab/lab/conversion"
 	"github.com/crdlab/crdlab/lab/lesson"
@@ -42,6 +44,12 @@ var mappings = conversion.Renames(oldVersion, newVersion, "spec."+oldField, newF
 //go:embed *.md
 var prose embed.FS
 
+// fault recognises that the server was refused because of a fault of the webhook that somebody has left switched on.
+var fault = lesson.Diagnosis{ID: "fault", Seen: func(e lesson.Evidence) bool {
+	x := e.Refusal()
+	return e.Fault.ID != "" && x != nil && x.Status >= http.StatusInternalServerError
+}}
+
 // Track is the lesson.
 func Track() *lesson.Track {
 	return &lesson.Track{
@@ -55,14 +63,30 @@ func Track() *lesson.Track {
 		Subject:  alpha,
 		Named:    named,
 		Mappings: mappings,
-		Wrong: []lesson.Diagnosis{
-			{ID: "crd-gone", Seen: kit.CRDGone},
-			{ID: "removed-early", Seen: kit.RemovedEarly(oldVersion)},
+		Wrong: slices.Concat([]lesson.Diagnosis{
+			kit.Between("", "outage", fault), kit.Between("rewrite", "verify", fault), // in between a fault is what is shown
+		}, kit.Lost(), []lesson.Diagnosis{
+			kit.StrayVersion(oldVersion, newVersion),
+			kit.RemovedEarly(oldVersion),
+			kit.Between("", "clean-up", kit.Removed(oldVersion)),
+			kit.Between("one-object-two-views", "", kit.NewGone(newVersion)),
+			kit.Between("serve-both", "", kit.NewUnserved(newVersion)),
+			kit.Between("", "stop-serving", kit.OldUnserved(oldVersion)),
+			kit.Between("serve-both", "switch-storage", kit.SwitchedEarly(newVersion)),
+			kit.Between("serve-both", "switch-storage", kit.RecordedEarly(newVersion)),
+			kit.Between("switch-storage", "", kit.SwitchedBack(oldVersion)),
+			kit.Between("serve-both", "", kit.RecordUnknown()),
+			kit.Between("serve-both", "", kit.RecordLacksStorage()),
+			kit.Between("", "clean-up", kit.TrimmedEarly(oldVersion)),
+			kit.Between("attempt-removal", "", kit.StoredAgain(oldVersion)),
+			kit.Between("verify", "", kit.RecordedAgain(oldVersion)),
+			kit.Between("", "rewrite", kit.RelabelledEarly(oldVersion)),
+			kit.Between("attempt-removal", "", kit.NamedAgain(oldVersion)),
 			{ID: "none-early", Seen: func(e lesson.Evidence) bool {
 				return e.Before.CRD != nil && e.Before.CRD.Strategy == "Webhook" && e.After.CRD != nil && e.After.CRD.Strategy == "None" &&
 					e.After.Version(oldVersion) != nil
 			}},
-		},
+		}, kit.Astray()),
 		Prose: prose,
 		Steps: []lesson.Step{
 			create(),

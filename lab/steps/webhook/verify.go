@@ -51,5 +51,6 @@ func verify() lesson.Step {
 			}},
 			{ID: "strategy", Kind: lesson.Invariant, Eval: kit.Strategy("None")},
 		},
+		Wrong: []lesson.Diagnosis{kit.NotComplete()},
 	}
 }
