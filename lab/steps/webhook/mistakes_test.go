@@ -65,10 +65,10 @@ func TestMistakesAreNamedWithTheWayOn(t *testing.T) {
 func TestAFaultThatWasLeftOnIsNamed(t *testing.T) {
 	t.Parallel()
 	s := labtest.Start(t, webhook.Track())
-	if err := s.GoTo(t.Context(), "update-one"); err != nil {
+	if err := s.GoTo(t.Context(), "stop-serving"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SetFault(t.Context(), "wrong-uid"); err != nil {
+	if err := s.SetFault(t.Context(), "down"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Apply(t.Context()); err != nil {

@@ -47,13 +47,17 @@ var mappings = []conversion.Mapping{
 //go:embed *.md
 var prose embed.FS
 
-// fault recognises that the server was refused because of a fault of the webhook that somebody has left switched on; from a step
-// on, and until another.
-func fault(from, until string) lesson.Diagnosis {
-	return lesson.Diagnosis{ID: "fault", From: from, Until: until, Seen: func(e lesson.Evidence) bool {
-		x := e.Refusal()
-		return e.Fault.ID != "" && x != nil && x.Status >= http.StatusInternalServerError
-	}}
+// fault recognises what somebody meets because of a fault of the webhook that is still switched on; from a step on, and until
+// another.
+func fault(from, until string, met func(lesson.Evidence) bool) lesson.Diagnosis {
+	return lesson.Diagnosis{ID: "fault", From: from, Until: until, Seen: func(e lesson.Evidence) bool { return e.Fault.ID != "" && met(e) }}
+}
+
+func failed(e lesson.Evidence) bool { return e.Failure != nil }
+
+func refused(e lesson.Evidence) bool {
+	x := e.Refusal()
+	return x != nil && x.Status >= http.StatusInternalServerError
 }
 
 // order is in which the versions change.
@@ -78,7 +82,8 @@ func Track() *lesson.Track {
 		Named:    named,
 		Mappings: mappings,
 		Wrong: slices.Concat([]lesson.Diagnosis{
-			fault("", "outage"), fault("rewrite", "verify"), // in between a fault is what is shown
+			fault("", "", failed),
+			fault("", "outage", refused), fault("rewrite", "verify", refused), // at the outage by hand, refusals are what is shown
 		}, kit.Lost(), order.Wrong(), []lesson.Diagnosis{
 			{ID: "none-early", Seen: func(e lesson.Evidence) bool {
 				return e.Before.CRD != nil && e.Before.CRD.Strategy == "Webhook" && e.After.CRD != nil && e.After.CRD.Strategy == "None" &&
