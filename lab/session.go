@@ -282,7 +282,7 @@ func (s *Session) evidence(step *Step, after *evidence.Observation) lesson.Evide
 	return lesson.Evidence{Before: step.Before, After: after, During: step.Observations, Exchanges: step.Exchanges, Conversions: step.Conversions,
 		Calls: step.Calls(), Rewrite: step.Rewrite, Verdict: step.Verdict,
 		Resource: s.state.Resource, Namespace: s.state.Namespace, Widgets: s.state.Widgets, Named: s.opts.Track.Named,
-		RewriteWith: s.state.RewriteWith, ServerVersion: s.state.Cluster.Version, Fault: s.fault()}
+		RewriteWith: s.state.RewriteWith, ServerVersion: s.state.Cluster.Version, Fault: s.fault(), Failure: step.Err}
 }
 
 // State returns how things are now.

@@ -79,7 +79,7 @@ func Altered(t *testing.T, track *lesson.Track, checks map[string]Alteration, qu
 func Seen(state *lab.State, step *lab.Step, after *evidence.Observation) lesson.Evidence {
 	return lesson.Evidence{Before: step.Before, After: after, Exchanges: step.Exchanges, Conversions: step.Conversions, Calls: step.Calls(), Rewrite: step.Rewrite, Verdict: step.Verdict,
 		Resource: state.Resource, Namespace: state.Namespace, Widgets: state.Widgets, Named: state.Track.Named,
-		During: step.Observations, RewriteWith: state.RewriteWith, ServerVersion: state.Cluster.Version, Fault: state.Fault}
+		During: step.Observations, RewriteWith: state.RewriteWith, ServerVersion: state.Cluster.Version, Fault: state.Fault, Failure: step.Err}
 }
 
 // altering alters a copy.

@@ -234,6 +234,7 @@ type Evidence struct {
 	RewriteWith   RewriteWith
 	ServerVersion string
 	Fault         conversion.Fault // of the webhook that the lab serves; the zero Fault where all is well
+	Failure       error            // an action of the step failed in a way that the lesson does not want
 }
 
 // CheckKind says what a check is for.

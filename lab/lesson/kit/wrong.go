@@ -28,8 +28,8 @@ func Wrong(id string, seen func(lesson.Evidence) bool) lesson.Diagnosis {
 	return lesson.Diagnosis{ID: id, Seen: seen, Prose: wrongs}
 }
 
-// Between says at which steps a track takes a state to be wrong: from one on, until another, where they are named.
-func Between(from, until string, d lesson.Diagnosis) lesson.Diagnosis {
+// between says at which steps a track takes a state to be wrong: from one on, until another, where they are named.
+func between(from, until string, d lesson.Diagnosis) lesson.Diagnosis {
 	d.From, d.Until = from, until
 	return d
 }
@@ -112,102 +112,54 @@ func noSuchObject(e lesson.Evidence) bool {
 
 // ── what is wrong with the versions, in a track that goes from one to another ──
 
-// RemovedEarly recognises that a version has left spec.versions while objects are stored at it.
-func RemovedEarly(version string) lesson.Diagnosis {
-	return Wrong("removed-early", func(e lesson.Evidence) bool {
-		return e.After.CRD != nil && e.After.Version(version) == nil && e.StoredAt(version) > 0
-	})
+// Order is in which order a track goes from one version to another: the ids of its steps.
+type Order struct {
+	Old, New                              string // the versions
+	Add, Switch                           string // the steps at which the new version is added, and becomes the storage version
+	StopServing, Relabel, Trim, Remove    string // the steps that do so with the old version
+	Added, Rewritten, Trimmed, Relabelled string // the first steps after the new one is added, all is rewritten, trimmed, relabelled
 }
 
-// Removed recognises that a version has left spec.versions, and none is stored at it.
-func Removed(version string) lesson.Diagnosis {
-	return Wrong("removed", func(e lesson.Evidence) bool {
-		return e.Before.CRD != nil && e.After.CRD != nil && e.After.Version(version) == nil
-	})
-}
-
-// NewGone recognises that the version to which the track moves has left spec.versions again.
-func NewGone(version string) lesson.Diagnosis {
-	return Wrong("new-gone", func(e lesson.Evidence) bool { return e.After.CRD != nil && e.After.Version(version) == nil })
-}
-
-// StrayVersion recognises a version in spec.versions of which the track knows nothing.
-func StrayVersion(versions ...string) lesson.Diagnosis {
-	return Wrong("stray-version", func(e lesson.Evidence) bool {
-		return e.After.CRD != nil && slices.ContainsFunc(e.After.CRD.Versions, func(v evidence.Version) bool { return !slices.Contains(versions, v.Name) })
-	})
-}
-
-// NewUnserved recognises that the version to which the track moves is not served.
-func NewUnserved(version string) lesson.Diagnosis {
-	return Wrong("new-unserved", func(e lesson.Evidence) bool { v := e.After.Version(version); return v != nil && !v.Served })
-}
-
-// OldUnserved recognises that the version from which the track moves is not served.
-func OldUnserved(version string) lesson.Diagnosis {
-	return Wrong("old-unserved", func(e lesson.Evidence) bool { v := e.After.Version(version); return v != nil && !v.Served })
-}
-
-// SwitchedEarly recognises that a version is the storage version.
-func SwitchedEarly(version string) lesson.Diagnosis {
-	return Wrong("switched-early", func(e lesson.Evidence) bool { return e.After.StorageVersion() == version })
-}
-
-// RecordedEarly recognises that a version is not the storage version, and was: the record keeps it.
-func RecordedEarly(version string) lesson.Diagnosis {
-	return Wrong("recorded-early", func(e lesson.Evidence) bool { return e.After.Lists(version) && e.After.StorageVersion() != version })
-}
-
-// SwitchedBack recognises that a version is the storage version again, after another was.
-func SwitchedBack(version string) lesson.Diagnosis {
-	return Wrong("switched-back", func(e lesson.Evidence) bool {
-		return e.After.StorageVersion() == version && len(e.After.StoredVersions()) > 1
-	})
-}
-
-// RecordUnknown recognises that storedVersions names a version that spec.versions lacks.
-func RecordUnknown() lesson.Diagnosis {
-	return Wrong("record-unknown", func(e lesson.Evidence) bool {
-		return slices.ContainsFunc(e.After.StoredVersions(), func(v string) bool { return e.After.Version(v) == nil })
-	})
-}
-
-// RecordLacksStorage recognises that storedVersions does not name the storage version.
-func RecordLacksStorage() lesson.Diagnosis {
-	return Wrong("record-lacks-storage", func(e lesson.Evidence) bool { return e.After.CRD != nil && !e.After.Lists(e.After.StorageVersion()) })
-}
-
-// TrimmedEarly recognises that storedVersions does not name a version any more. A migration's controller may have trimmed it;
-// that is no mistake of the learner's.
-func TrimmedEarly(version string) lesson.Diagnosis {
-	return Wrong("trimmed-early", func(e lesson.Evidence) bool {
-		return e.Before.Lists(version) && e.After.CRD != nil && !e.After.Lists(version) && !e.Migrated()
-	})
-}
-
-// StoredAgain recognises that objects are stored at a version at which none is to be stored any more.
-func StoredAgain(version string) lesson.Diagnosis {
-	return Wrong("stored-again", func(e lesson.Evidence) bool { return e.StoredAt(version) > 0 })
-}
-
-// RecordedAgain recognises that storedVersions names a version again that was trimmed.
-func RecordedAgain(version string) lesson.Diagnosis {
-	return Wrong("recorded-again", func(e lesson.Evidence) bool { return e.After.Lists(version) })
-}
-
-// NamedAgain recognises that managedFields name a version again.
-func NamedAgain(version string) lesson.Diagnosis {
-	return Wrong("named-again", func(e lesson.Evidence) bool {
-		return len(ManagersAt(e.After, e.Resource.Group+"/"+version)) > 0
-	})
-}
-
-// RelabelledEarly recognises that managedFields named a version, and do not any more.
-func RelabelledEarly(version string) lesson.Diagnosis {
-	return Wrong("relabelled-early", func(e lesson.Evidence) bool {
-		at := e.Resource.Group + "/" + version
-		return len(ManagersAt(e.Before, at)) > 0 && len(ManagersAt(e.After, at)) == 0
-	})
+// Wrong are the states of the versions that are wrong at some of the steps.
+func (o Order) Wrong() []lesson.Diagnosis {
+	at := func(e lesson.Evidence) string { return e.Resource.Group + "/" + o.Old }
+	unserved := func(version string) func(lesson.Evidence) bool {
+		return func(e lesson.Evidence) bool { v := e.After.Version(version); return v != nil && !v.Served }
+	}
+	return []lesson.Diagnosis{
+		Wrong("stray-version", func(e lesson.Evidence) bool {
+			return e.After.CRD != nil && slices.ContainsFunc(e.After.CRD.Versions, func(v evidence.Version) bool { return v.Name != o.Old && v.Name != o.New })
+		}),
+		Wrong("removed-early", func(e lesson.Evidence) bool {
+			return e.After.CRD != nil && e.After.Version(o.Old) == nil && e.StoredAt(o.Old) > 0
+		}),
+		between("", o.Remove, Wrong("removed", func(e lesson.Evidence) bool {
+			return e.Before.CRD != nil && e.After.CRD != nil && e.After.Version(o.Old) == nil
+		})),
+		between(o.Added, "", Wrong("new-gone", func(e lesson.Evidence) bool { return e.After.CRD != nil && e.After.Version(o.New) == nil })),
+		between(o.Add, "", Wrong("new-unserved", unserved(o.New))),
+		between("", o.StopServing, Wrong("old-unserved", unserved(o.Old))),
+		between(o.Add, o.Switch, Wrong("switched-early", func(e lesson.Evidence) bool { return e.After.StorageVersion() == o.New })),
+		between(o.Add, o.Switch, Wrong("recorded-early", func(e lesson.Evidence) bool { return e.After.Lists(o.New) })), // and set back
+		between(o.Switch, "", Wrong("switched-back", func(e lesson.Evidence) bool {
+			return e.After.StorageVersion() == o.Old && e.After.Lists(o.New)
+		})),
+		between(o.Add, "", Wrong("record-unknown", func(e lesson.Evidence) bool {
+			return slices.ContainsFunc(e.After.StoredVersions(), func(v string) bool { return e.After.Version(v) == nil })
+		})),
+		between(o.Add, "", Wrong("record-lacks-storage", func(e lesson.Evidence) bool {
+			return e.After.CRD != nil && !e.After.Lists(e.After.StorageVersion())
+		})),
+		between("", o.Trim, Wrong("trimmed-early", func(e lesson.Evidence) bool { // what a migration's controller trims is no mistake
+			return e.Before.Lists(o.Old) && e.After.CRD != nil && !e.After.Lists(o.Old) && !e.Migrated()
+		})),
+		between(o.Rewritten, "", Wrong("stored-again", func(e lesson.Evidence) bool { return e.StoredAt(o.Old) > 0 })),
+		between(o.Trimmed, "", Wrong("recorded-again", func(e lesson.Evidence) bool { return e.After.Lists(o.Old) })),
+		between("", o.Relabel, Wrong("relabelled-early", func(e lesson.Evidence) bool {
+			return len(ManagersAt(e.Before, at(e))) > 0 && len(ManagersAt(e.After, at(e))) == 0
+		})),
+		between(o.Relabelled, "", Wrong("named-again", func(e lesson.Evidence) bool { return len(ManagersAt(e.After, at(e))) > 0 })),
+	}
 }
 
 // OtherStrategy recognises that objects are converted otherwise than before the step.

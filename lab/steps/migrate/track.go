@@ -37,6 +37,14 @@ const (
 //go:embed *.md
 var prose embed.FS
 
+// order is in which the versions change.
+var order = kit.Order{
+	Old: oldVersion, New: newVersion,
+	Add: "add-v1beta1", Switch: "switch-storage",
+	StopServing: "stop-serving", Relabel: "relabel-managed-fields", Trim: "trim-stored-versions", Remove: "remove-v1alpha1",
+	Added: "deprecate-v1alpha1", Rewritten: "attempt-removal", Trimmed: "stop-serving", Relabelled: "remove-v1alpha1",
+}
+
 // Track is the lesson.
 func Track() *lesson.Track {
 	return &lesson.Track{
@@ -48,23 +56,7 @@ func Track() *lesson.Track {
 		Minutes:  25,
 		Subject:  alpha,
 		Named:    named,
-		Wrong: slices.Concat(kit.Lost(), []lesson.Diagnosis{
-			kit.StrayVersion(oldVersion, newVersion),
-			kit.RemovedEarly(oldVersion),
-			kit.Between("", "remove-v1alpha1", kit.Removed(oldVersion)),
-			kit.Between("deprecate-v1alpha1", "", kit.NewGone(newVersion)),
-			kit.Between("add-v1beta1", "", kit.NewUnserved(newVersion)),
-			kit.Between("", "stop-serving", kit.OldUnserved(oldVersion)),
-			kit.Between("add-v1beta1", "switch-storage", kit.SwitchedEarly(newVersion)),
-			kit.Between("add-v1beta1", "switch-storage", kit.RecordedEarly(newVersion)),
-			kit.Between("switch-storage", "", kit.SwitchedBack(oldVersion)),
-			kit.Between("add-v1beta1", "", kit.RecordUnknown()),
-			kit.Between("add-v1beta1", "", kit.RecordLacksStorage()),
-			kit.Between("", "trim-stored-versions", kit.TrimmedEarly(oldVersion)),
-			kit.Between("attempt-removal", "", kit.StoredAgain(oldVersion)),
-			kit.Between("stop-serving", "", kit.RecordedAgain(oldVersion)),
-			kit.Between("", "relabel-managed-fields", kit.RelabelledEarly(oldVersion)),
-			kit.Between("remove-v1alpha1", "", kit.NamedAgain(oldVersion)),
+		Wrong: slices.Concat(kit.Lost(), order.Wrong(), []lesson.Diagnosis{
 			kit.OtherStrategy(),
 		}, kit.Astray()),
 		Prose: prose,

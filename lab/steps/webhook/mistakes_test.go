@@ -1,9 +1,12 @@
 package webhook_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/labtest"
+	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/steps/webhook"
 )
 
@@ -56,4 +59,35 @@ var mistakes = []labtest.Mistake{
 func TestMistakesAreNamedWithTheWayOn(t *testing.T) {
 	t.Parallel()
 	labtest.Mistakes(t, webhook.Track, mistakes)
+}
+
+// TestAFaultThatWasLeftOnIsNamed: a step that fails because of it says so, and passes once it is switched off.
+func TestAFaultThatWasLeftOnIsNamed(t *testing.T) {
+	t.Parallel()
+	s := labtest.Start(t, webhook.Track())
+	if err := s.GoTo(t.Context(), "stop-serving"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetFault(t.Context(), "down"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	state := s.State()
+	now := state.Steps[state.Current]
+	if now.Result != lesson.Failed || len(now.Hints) != 1 || !strings.Contains(now.Hints[0], state.Fault.Does) || !strings.Contains(now.Hints[0], "Press f") {
+		t.Errorf("under %s the step %s: %v, it says %q", state.Fault.ID, now.Result, now.Err, now.Hints)
+	}
+	if err := s.SetFault(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if state = s.State(); state.Steps[state.Current].Phase != lab.Applied || state.Steps[state.Current].Result == lesson.Failed {
+		if err := s.Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if state = s.State(); state.Steps[state.Current].Result != lesson.Passed {
+		t.Errorf("without it the step %s: %+v", state.Steps[state.Current].Result, state.Steps[state.Current].Checks)
+	}
 }

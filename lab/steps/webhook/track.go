@@ -44,11 +44,26 @@ var mappings = conversion.Renames(oldVersion, newVersion, "spec."+oldField, newF
 //go:embed *.md
 var prose embed.FS
 
-// fault recognises that the server was refused because of a fault of the webhook that somebody has left switched on.
-var fault = lesson.Diagnosis{ID: "fault", Seen: func(e lesson.Evidence) bool {
+// fault recognises what somebody meets because of a fault of the webhook that is still switched on; from a step on, and until
+// another.
+func fault(from, until string, met func(lesson.Evidence) bool) lesson.Diagnosis {
+	return lesson.Diagnosis{ID: "fault", From: from, Until: until, Seen: func(e lesson.Evidence) bool { return e.Fault.ID != "" && met(e) }}
+}
+
+func failed(e lesson.Evidence) bool { return e.Failure != nil }
+
+func refused(e lesson.Evidence) bool {
 	x := e.Refusal()
-	return e.Fault.ID != "" && x != nil && x.Status >= http.StatusInternalServerError
-}}
+	return x != nil && x.Status >= http.StatusInternalServerError
+}
+
+// order is in which the versions change.
+var order = kit.Order{
+	Old: oldVersion, New: newVersion,
+	Add: "serve-both", Switch: "switch-storage",
+	StopServing: "stop-serving", Relabel: "rewrite", Trim: "clean-up", Remove: "clean-up",
+	Added: "one-object-two-views", Rewritten: "attempt-removal", Trimmed: "verify", Relabelled: "attempt-removal",
+}
 
 // Track is the lesson.
 func Track() *lesson.Track {
@@ -64,24 +79,9 @@ func Track() *lesson.Track {
 		Named:    named,
 		Mappings: mappings,
 		Wrong: slices.Concat([]lesson.Diagnosis{
-			kit.Between("", "outage", fault), kit.Between("rewrite", "verify", fault), // in between a fault is what is shown
-		}, kit.Lost(), []lesson.Diagnosis{
-			kit.StrayVersion(oldVersion, newVersion),
-			kit.RemovedEarly(oldVersion),
-			kit.Between("", "clean-up", kit.Removed(oldVersion)),
-			kit.Between("one-object-two-views", "", kit.NewGone(newVersion)),
-			kit.Between("serve-both", "", kit.NewUnserved(newVersion)),
-			kit.Between("", "stop-serving", kit.OldUnserved(oldVersion)),
-			kit.Between("serve-both", "switch-storage", kit.SwitchedEarly(newVersion)),
-			kit.Between("serve-both", "switch-storage", kit.RecordedEarly(newVersion)),
-			kit.Between("switch-storage", "", kit.SwitchedBack(oldVersion)),
-			kit.Between("serve-both", "", kit.RecordUnknown()),
-			kit.Between("serve-both", "", kit.RecordLacksStorage()),
-			kit.Between("", "clean-up", kit.TrimmedEarly(oldVersion)),
-			kit.Between("attempt-removal", "", kit.StoredAgain(oldVersion)),
-			kit.Between("verify", "", kit.RecordedAgain(oldVersion)),
-			kit.Between("", "rewrite", kit.RelabelledEarly(oldVersion)),
-			kit.Between("attempt-removal", "", kit.NamedAgain(oldVersion)),
+			fault("", "", failed),
+			fault("", "outage", refused), fault("rewrite", "verify", refused), // at the outage by hand, refusals are what is shown
+		}, kit.Lost(), order.Wrong(), []lesson.Diagnosis{
 			{ID: "none-early", Seen: func(e lesson.Evidence) bool {
 				return e.Before.CRD != nil && e.Before.CRD.Strategy == "Webhook" && e.After.CRD != nil && e.After.CRD.Strategy == "None" &&
 					e.After.Version(oldVersion) != nil
