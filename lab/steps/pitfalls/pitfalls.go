@@ -13,6 +13,7 @@ func Tracks() []*lesson.Track {
 	return []*lesson.Track{
 		EarlyTrim(),
 		WebhookOutage(),
+		PoisonObject(),
 		StuckDeletion(),
 		SVMRecord(),
 	}
