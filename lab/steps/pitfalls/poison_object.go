@@ -27,7 +27,7 @@ func poisonServed() lesson.Step {
 	return lesson.Step{
 		ID: step,
 		Actions: []lesson.Action{kit.CreateCRD(step, "crd"), makeWidgets(step), {
-			ID: "both",
+			ID: "both", Count: true, // the server has tried to load its cache before anybody watches
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				if err := kit.ApplyCRD(ctx, env, step, "both"); err != nil {
 					return err
