@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,6 +49,8 @@ const (
 	OpDefault Op = "default"
 	OpDrop    Op = "drop"
 	OpStash   Op = "stash"
+	OpNumber  Op = "number"
+	OpText    Op = "text"
 )
 
 // Rename gives a field another name in the same place.
@@ -67,6 +70,12 @@ func Drop(path string) Operation { return Operation{Op: OpDrop, Path: path} }
 
 // Stash keeps a field that the other version lacks in an annotation. The Mapping back restores it without being told to.
 func Stash(path string) Operation { return Operation{Op: OpStash, Path: path} }
+
+// Number makes a whole number of a text. A text that is none cannot be converted, nor what is no text.
+func Number(path string) Operation { return Operation{Op: OpNumber, Path: path} }
+
+// Text makes a text of a number, as it is written.
+func Text(path string) Operation { return Operation{Op: OpText, Path: path} }
 
 // StashPrefix begins the annotation that keeps the fields of a version; the version follows.
 const StashPrefix = "conversion.crdlab.dev/"
@@ -133,6 +142,8 @@ func (o Operation) compile() (c operation, err error) {
 		if raw, err = json.Marshal(o.Value); err == nil {
 			err = decode(raw, &c.value)
 		}
+	case OpNumber, OpText:
+		c.to = c.path
 	case OpDrop, OpStash:
 	default:
 		err = fmt.Errorf("there is no such operation")
@@ -193,11 +204,37 @@ func (o operation) apply(object map[string]any, stashed *stash) error {
 	if !there {
 		return nil
 	}
+	switch o.op {
+	case OpNumber:
+		value, err = numberOf(value)
+	case OpText:
+		value, err = textOf(value)
+	}
+	if err != nil {
+		return err
+	}
 	unstructured.RemoveNestedField(object, o.path...)
 	if o.to != nil {
 		return unstructured.SetNestedField(object, value, o.to...)
 	}
 	return nil
+}
+
+func numberOf(value any) (any, error) {
+	text, isText := value.(string)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if !isText || err != nil {
+		return nil, fmt.Errorf("%q is no whole number", fmt.Sprint(value))
+	}
+	return json.Number(strconv.FormatInt(n, 10)), nil
+}
+
+func textOf(value any) (any, error) {
+	n, isNumber := value.(json.Number)
+	if !isNumber {
+		return nil, fmt.Errorf("%q is no number", fmt.Sprint(value))
+	}
+	return n.String(), nil
 }
 
 // unstash restores what the Mapping back has stashed. A field that was set since then keeps what it was set to; one that

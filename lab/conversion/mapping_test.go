@@ -47,9 +47,38 @@ func TestOperations(t *testing.T) {
 		{Default("spec.a", 1), `{}`, `{}`},
 		{Drop("spec.a"), `{"spec":{"a":1,"b":2}}`, `{"spec":{"b":2}}`},
 		{Drop("spec"), `{"spec":{"a":1}}`, `{}`},
+		{Number("spec.a"), `{"spec":{"a":"-12"}}`, `{"spec":{"a":-12}}`},
+		{Number("spec.a"), `{"spec":{}}`, `{"spec":{}}`},
+		{Text("spec.a"), `{"spec":{"a":12}}`, `{"spec":{"a":"12"}}`},
+		{Text("spec.a"), `{"spec":{}}`, `{"spec":{}}`},
 	} {
 		if got := converted(t, pairOf(t, []Operation{c.do}, nil), "v1", "v2", c.in); got != c.want {
 			t.Errorf("%s %s: %s became %s, want %s", c.do.Op, c.do.Path, c.in, got, c.want)
+		}
+	}
+}
+
+// TestWhatCannotBeConverted is an error that names the field and the value, and leaves the object alone.
+func TestWhatCannotBeConverted(t *testing.T) {
+	for _, c := range []struct {
+		do            Operation
+		object, value string
+	}{
+		{Number("spec.a"), `{"spec":{"a":"many"}}`, `"many"`},
+		{Number("spec.a"), `{"spec":{"a":"1.5"}}`, `"1.5"`},
+		{Number("spec.a"), `{"spec":{"a":1}}`, `"1"`},
+		{Text("spec.a"), `{"spec":{"a":"1"}}`, `"1"`},
+	} {
+		var o map[string]any
+		if err := decode([]byte(c.object), &o); err != nil {
+			t.Fatal(err)
+		}
+		err := pairOf(t, []Operation{c.do}, nil).convert(o, pair{"v1", "v2"})
+		if err == nil || !strings.Contains(err.Error(), "spec.a") || !strings.Contains(err.Error(), c.value) {
+			t.Errorf("%s of %s: %v", c.do.Op, c.object, err)
+		}
+		if left, err := encode(o); err != nil || string(left) != c.object {
+			t.Errorf("%s of %s left %s, %v", c.do.Op, c.object, left, err)
 		}
 	}
 }

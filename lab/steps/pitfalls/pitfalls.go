@@ -16,6 +16,7 @@ func Tracks() []*lesson.Track {
 		SSAAfterRemoval(),
 		StorageSwitchRace(),
 		WebhookOutage(),
+		PoisonObject(),
 		OldClientWrite(),
 		StuckDeletion(),
 		Ratcheting(),

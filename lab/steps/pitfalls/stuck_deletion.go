@@ -265,15 +265,18 @@ func (t *stuckDeletion) save(ctx context.Context, env *lesson.Env, client *evide
 // tryAgain is how long the server may take before it is reminded of a deletion.
 const tryAgain = 500 * time.Millisecond
 
-// free takes out what holds the deletion up, and waits until the CRD is gone. It saves the objects once more before: who has
-// done that by hand has them in a file.
+// free takes out what holds the deletion up, and waits until the CRD is gone. While the objects are held they are saved once more:
+// who has done that by hand has them in a file.
 func (t *stuckDeletion) free(ctx context.Context, env *lesson.Env) error {
 	path, probe := evidence.DefinitionPath(env.Resource), env.Probe().Unrecorded()
-	if crd, err := definition(ctx, env); err != nil || crd == nil || crd.DeletionTimestamp == nil {
+	crd, err := definition(ctx, env)
+	if err != nil || crd == nil || crd.DeletionTimestamp == nil {
 		return err // nil where it went before
 	}
-	if err := t.save(ctx, env, probe); err != nil {
-		return fmt.Errorf("%w; so the CRD is not let go: go back to the step before, with g", err)
+	if c := crd.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
+		if err := t.save(ctx, env, probe); err != nil {
+			return fmt.Errorf("%w; so the CRD is not let go: go back to the step before, with g", err)
+		}
 	}
 	if err := kit.PatchDefinition(ctx, env, kit.WithoutWebhook); err != nil {
 		return err
