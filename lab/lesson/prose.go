@@ -235,6 +235,13 @@ func (e Evidence) IsDryRun() func(evidence.Exchange) bool {
 	return func(x evidence.Exchange) bool { return x.DryRun() }
 }
 
+// IsTrim is for Find: a change of the record, status.storedVersions.
+func (e Evidence) IsTrim() func(evidence.Exchange) bool {
+	return func(x evidence.Exchange) bool {
+		return x.Method == http.MethodPatch && x.To(evidence.DefinitionPath(e.Resource)+"/status")
+	}
+}
+
 // IsApply is for Find: a server-side apply of an object, not of the CRD.
 func (e Evidence) IsApply() func(evidence.Exchange) bool {
 	return func(x evidence.Exchange) bool {

@@ -14,6 +14,7 @@ func Tracks() []*lesson.Track {
 		EarlyTrim(),
 		SSAAfterRemoval(),
 		StorageSwitchRace(),
+		FlipBack(),
 		SVMRecord(),
 	}
 }
