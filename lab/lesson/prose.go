@@ -2,6 +2,7 @@ package lesson
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -295,3 +296,12 @@ func (e Evidence) Listing(version string) *evidence.Exchange {
 
 // StoredVersion is the version of an object's bytes, after the step; empty where it is not known.
 func (e Evidence) StoredVersion(object string) string { return e.After.Object(object).StoredVersion() }
+
+// InAnswer reads a field of what an exchange was answered with, as text: {{with .Find .IsDryRun}}{{$.InAnswer . "spec" "tier"}}{{end}};
+// "nothing" where the answer has no such field.
+func (e Evidence) InAnswer(x *evidence.Exchange, path ...string) string {
+	if v, ok := (&evidence.View{Status: x.Status, Object: json.RawMessage(x.Response)}).Field(path...); ok {
+		return fmt.Sprint(v)
+	}
+	return "nothing"
+}

@@ -30,7 +30,7 @@ func flipped() lesson.Step {
 		Show: charlie,
 		Actions: []lesson.Action{created(), widgets(), switched(),
 			rewriteNamed("first", beforeFlip),
-			{ID: "flip", Do: flip, Kubectl: flipByHand, Change: kit.Lines("~ spec.versions[v1alpha1].storage  true")},
+			flip("flip"),
 			rewriteNamed("rest", afterFlip),
 		},
 		Predict: &lesson.Prediction{
@@ -93,8 +93,8 @@ func flipGuarded() lesson.Step {
 				if err != nil {
 					return err
 				}
-				for _, part := range []func(context.Context, *lesson.Env) error{rewriteNamed("", beforeFlip).Do, flip, rewriteNamed("", afterFlip).Do} {
-					if err := part(ctx, env); err != nil {
+				for _, part := range []lesson.Action{rewriteNamed("first", beforeFlip), flip("flip"), rewriteNamed("rest", afterFlip)} {
+					if err := part.Do(ctx, env); err != nil {
 						return err
 					}
 				}
@@ -168,17 +168,6 @@ func rewriteByName(names []string) string {
 	return "for w in " + strings.Join(names, " ") + "; do kubectl patch NEW $w --type=merge -p '{}'; done"
 }
 
-// flip applies the CRD of before, and waits until that is in effect.
-func flip(ctx context.Context, env *lesson.Env) error {
-	if err := kit.ApplyCRD(ctx, env, shared, "both"); err != nil {
-		return err
-	}
-	_, err := kit.Rewriter(env).WaitInEffect(ctx, oldVersion, nil)
-	return err
-}
-
-var flipByHand = kit.Then(kit.FromManifest("kubectl apply", shared, "both"), kit.Kubectl("sleep 1"))
-
 // What a shell notes of the CRD, and how it trims if that still holds.
 const (
 	noteCRD   = `generation=$(kubectl get crd CRD -o jsonpath='{.metadata.generation}')`
@@ -221,9 +210,4 @@ func mixed(e lesson.Evidence) lesson.Outcome {
 	return kit.StoredAt(func(e lesson.Evidence) map[string]int {
 		return map[string]int{newVersion: len(beforeFlip), oldVersion: e.Widgets - len(beforeFlip)}
 	})(e)
-}
-
-// storageIs checks which version is the storage version.
-func storageIs(version string) func(lesson.Evidence) lesson.Outcome {
-	return func(e lesson.Evidence) lesson.Outcome { return lesson.Expected(version, e.After.StorageVersion()) }
 }

@@ -15,6 +15,7 @@ func Tracks() []*lesson.Track {
 		SSAAfterRemoval(),
 		StorageSwitchRace(),
 		FlipBack(),
+		Downgrade(),
 		SVMRecord(),
 	}
 }
