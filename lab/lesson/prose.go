@@ -2,6 +2,7 @@ package lesson
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -248,6 +249,13 @@ func (e Evidence) IsDryRun() func(evidence.Exchange) bool {
 	return func(x evidence.Exchange) bool { return x.DryRun() }
 }
 
+// IsTrim is for Find: a change of the record, status.storedVersions.
+func (e Evidence) IsTrim() func(evidence.Exchange) bool {
+	return func(x evidence.Exchange) bool {
+		return x.Method == http.MethodPatch && x.To(evidence.DefinitionPath(e.Resource)+"/status")
+	}
+}
+
 // IsApply is for Find: a server-side apply of an object, not of the CRD.
 func (e Evidence) IsApply() func(evidence.Exchange) bool {
 	return func(x evidence.Exchange) bool {
@@ -306,3 +314,12 @@ func (e Evidence) Listing(version string) *evidence.Exchange {
 
 // StoredVersion is the version of an object's bytes, after the step; empty where it is not known.
 func (e Evidence) StoredVersion(object string) string { return e.After.Object(object).StoredVersion() }
+
+// InAnswer reads a field of what an exchange was answered with, as text: {{with .Find .IsDryRun}}{{$.InAnswer . "spec" "tier"}}{{end}};
+// "nothing" where the answer has no such field.
+func (e Evidence) InAnswer(x *evidence.Exchange, path ...string) string {
+	if v, ok := (&evidence.View{Status: x.Status, Object: json.RawMessage(x.Response)}).Field(path...); ok {
+		return fmt.Sprint(v)
+	}
+	return "nothing"
+}

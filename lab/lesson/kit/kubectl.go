@@ -57,32 +57,40 @@ func Lines(l ...string) Commands {
 	return func(*lesson.Env) []string { return l }
 }
 
-// RelabelCommands make a JSON patch of each object's own entries with a Go template, and send it.
-func RelabelCommands(env *lesson.Env) []string {
-	return Kubectl("for w in $(kubectl get NEW -o jsonpath='{.items[*].metadata.name}'); do\n" + relabel(env, "$w", "") + "\ndone")(env)
-}
+// RelabelCommands have the entries of every object name the newest version instead of the oldest: a Go template makes a JSON
+// patch of each object's own entries.
+var RelabelCommands = relabelAll("NEW", "OLDVERSION", "NEWVERSION")
 
-// RelabelEntries do the same for one object; for the entries of one manager, where it is named.
+// RelabelBackCommands do it the other way round.
+var RelabelBackCommands = relabelAll("OLD", "NEWVERSION", "OLDVERSION")
+
+// RelabelEntries do it for one object; for the entries of one manager, where it is named.
 func RelabelEntries(object, manager string) Commands {
-	return func(env *lesson.Env) []string { return Kubectl(relabel(env, object, manager))(env) }
+	return Kubectl(relabel("NEW", "OLDVERSION", "NEWVERSION", object, manager))
 }
 
-func relabel(env *lesson.Env, object, manager string) string {
-	from, to := env.Resource.Group+"/"+env.Oldest(), env.Resource.Group+"/"+env.Newest()
-	which := `eq $m.apiVersion "` + from + `"`
+func relabelAll(at, from, to string) Commands {
+	return Kubectl("for w in $(kubectl get " + at + " -o jsonpath='{.items[*].metadata.name}'); do\n" + relabel(at, from, to, "$w", "") + "\ndone")
+}
+
+func relabel(at, from, to, object, manager string) string {
+	which := `eq $m.apiVersion "GROUP/` + from + `"`
 	if manager != "" {
 		which = `and (` + which + `) (eq $m.manager "` + manager + `")`
 	}
 	template := `[{{$c := ""}}{{range $i, $m := .metadata.managedFields}}{{if ` + which + `}}{{$c}}` +
-		`{"op":"replace","path":"/metadata/managedFields/{{$i}}/apiVersion","value":"` + to + `"}{{$c = ","}}{{end}}{{end}}]`
-	return `  patch=$(kubectl get NEW ` + object + ` --show-managed-fields -o go-template='` + template + `')
-  kubectl patch NEW ` + object + ` --type=json -p "$patch"`
+		`{"op":"replace","path":"/metadata/managedFields/{{$i}}/apiVersion","value":"GROUP/` + to + `"}{{$c = ","}}{{end}}{{end}}]`
+	return `  patch=$(kubectl get ` + at + ` ` + object + ` --show-managed-fields -o go-template='` + template + `')
+  kubectl patch ` + at + ` ` + object + ` --type=json -p "$patch"`
 }
 
 // TrimCommands declare the newest version as all of storedVersions, unless the CRD has changed meanwhile.
-func TrimCommands(env *lesson.Env) []string {
+var TrimCommands = TrimTo("NEWVERSION")
+
+// TrimTo does the same with a version, such as OLDVERSION.
+func TrimTo(version string) Commands {
 	return Kubectl(`rv=$(kubectl get crd CRD -o jsonpath='{.metadata.resourceVersion}')` + "\n" +
-		`kubectl patch crd CRD --subresource=status --type=json -p '[{"op":"test","path":"/metadata/resourceVersion","value":"'$rv'"},{"op":"replace","path":"/status/storedVersions","value":["NEWVERSION"]}]'`)(env)
+		`kubectl patch crd CRD --subresource=status --type=json -p '[{"op":"test","path":"/metadata/resourceVersion","value":"'$rv'"},{"op":"replace","path":"/status/storedVersions","value":["` + version + `"]}]'`)
 }
 
 // RewriteCommands write every object, and ask for no change: a merge patch {} through the resource at a version, such as NEW.

@@ -9,8 +9,11 @@ import (
 )
 
 // Judge asks whether the migration is complete, so that the track's oldest version may be dropped.
-func Judge(ctx context.Context, env *lesson.Env) (err error) {
-	env.Verdict, err = verdict.Of(ctx, verdict.Query{Client: env.Client, Storage: env.Storage, Resource: env.Resource, Drop: []string{env.Oldest()}})
+func Judge(ctx context.Context, env *lesson.Env) error { return JudgeDrop(ctx, env, env.Oldest()) }
+
+// JudgeDrop asks whether a version may be dropped.
+func JudgeDrop(ctx context.Context, env *lesson.Env, version string) (err error) {
+	env.Verdict, err = verdict.Of(ctx, verdict.Query{Client: env.Client, Storage: env.Storage, Resource: env.Resource, Drop: []string{version}})
 	return err
 }
 

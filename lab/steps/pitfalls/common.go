@@ -240,32 +240,43 @@ func eachObject(ctx context.Context, env *lesson.Env, client *evidence.Client, v
 
 // inPlace checks what the way back ends with: everything is stored at the new version, which alone is left, in the record and in
 // spec.versions; every object is read; and the verdict is complete.
-func inPlace() []lesson.Check {
+func inPlace() []lesson.Check { return endsAt(newVersion, oldVersion) }
+
+// endsAt checks that of a version that is left, and of the other, which is gone.
+func endsAt(left, gone string) []lesson.Check {
 	return []lesson.Check{
 		{ID: "stored", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.StoredAt(func(e lesson.Evidence) map[string]int {
-			return map[string]int{newVersion: e.Before.Stored.Total}
+			return map[string]int{left: e.Before.Stored.Total}
 		})},
-		{ID: "record", Kind: lesson.Done, Eval: kit.Record(newVersion)},
-		{ID: "removed", Kind: lesson.Done, Eval: isRemoved},
-		{ID: "readable", Kind: lesson.Done, Eval: readable},
+		{ID: "record", Kind: lesson.Done, Eval: kit.Record(left)},
+		{ID: "removed", Kind: lesson.Done, Eval: notInVersions(gone)},
+		{ID: "readable", Kind: lesson.Done, Eval: readableAt(left)},
 		{ID: "complete", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.Complete},
 	}
 }
 
 // isRemoved checks that the old version has left spec.versions.
-func isRemoved(e lesson.Evidence) lesson.Outcome {
-	return lesson.Expected("not in spec.versions", kit.Flags(e, oldVersion))
+var isRemoved = notInVersions(oldVersion)
+
+func notInVersions(version string) func(lesson.Evidence) lesson.Outcome {
+	return func(e lesson.Evidence) lesson.Outcome {
+		return lesson.Expected("not in spec.versions", kit.Flags(e, version))
+	}
 }
 
 // readable checks that every object can be read at the new version.
-func readable(e lesson.Evidence) lesson.Outcome {
-	const want = "200 for every object"
-	for _, o := range e.After.Objects {
-		if s := e.Status(o.Name, newVersion); s != http.StatusOK {
-			return lesson.Expected(want, fmt.Sprintf("%s: %d", o.Name, s))
+var readable = readableAt(newVersion)
+
+func readableAt(version string) func(lesson.Evidence) lesson.Outcome {
+	return func(e lesson.Evidence) lesson.Outcome {
+		const want = "200 for every object"
+		for _, o := range e.After.Objects {
+			if s := e.Status(o.Name, version); s != http.StatusOK {
+				return lesson.Expected(want, fmt.Sprintf("%s: %d", o.Name, s))
+			}
 		}
+		return kit.Holds(len(e.After.Objects) > 0, want, "no objects")
 	}
-	return kit.Holds(len(e.After.Objects) > 0, want, "no objects")
 }
 
 // listRefused checks that a list of all objects, as kubectl asks for one, is refused.
@@ -415,4 +426,25 @@ func refusedFor(field string, x *evidence.Exchange) lesson.Outcome {
 		return lesson.Holds(false, want, "nobody asked")
 	}
 	return kit.Holds(x.Status == http.StatusUnprocessableEntity && lesson.HasCause(*x, field), want, fmt.Sprint(kit.Answer(*x), " ", x.Causes))
+}
+
+// storageIs checks which version is the storage version.
+func storageIs(version string) func(lesson.Evidence) lesson.Outcome {
+	return func(e lesson.Evidence) lesson.Outcome { return lesson.Expected(version, e.After.StorageVersion()) }
+}
+
+// flip makes the old version the storage version again, by the CRD of before, and waits until that is in effect.
+func flip(id string) lesson.Action {
+	return lesson.Action{
+		ID: id,
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			if err := kit.ApplyCRD(ctx, env, shared, "both"); err != nil {
+				return err
+			}
+			_, err := kit.Rewriter(env).WaitInEffect(ctx, oldVersion, nil)
+			return err
+		},
+		Kubectl: kit.Then(kit.FromManifest("kubectl apply", shared, "both"), kit.Kubectl("sleep 1")),
+		Change:  kit.Lines("~ spec.versions[v1alpha1].storage  true"),
+	}
 }

@@ -44,7 +44,7 @@ func earlyTrimDeclared() lesson.Step {
 		Predict: &lesson.Prediction{
 			Options: []string{"counts", "refuses", "believes"},
 			Answer: func(e lesson.Evidence) (string, error) {
-				trimmed := e.Find(func(x evidence.Exchange) bool { return x.To(evidence.DefinitionPath(e.Resource) + "/status") })
+				trimmed := e.Find(e.IsTrim())
 				removed := e.Find(func(x evidence.Exchange) bool { return kit.ChangesCRD(e, x) })
 				return kit.Choose([]string{"counts", "refuses", "believes"}, trimmed != nil && trimmed.Refused(),
 					removed != nil && removed.Refused(), removed != nil && e.After.Version(oldVersion) == nil)

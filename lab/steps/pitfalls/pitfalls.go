@@ -15,12 +15,14 @@ func Tracks() []*lesson.Track {
 		NoneRename(),
 		SSAAfterRemoval(),
 		StorageSwitchRace(),
+		FlipBack(),
 		WebhookOutage(),
 		PoisonObject(),
 		OldClientWrite(),
 		StuckDeletion(),
 		Ratcheting(),
 		PreserveUnknownFields(),
+		Downgrade(),
 		SVMRecord(),
 	}
 }

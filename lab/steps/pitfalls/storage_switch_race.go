@@ -138,10 +138,7 @@ func raceWaits() lesson.Step {
 func race(ctx context.Context, env *lesson.Env, wait bool, write func(racer string) error) error {
 	unseen := asProbe(env)
 	for _, name := range racers {
-		if err := kit.ApplyCRD(ctx, unseen, shared, "both"); err != nil {
-			return err
-		}
-		if _, err := kit.Rewriter(env).WaitInEffect(ctx, oldVersion, nil); err != nil {
+		if err := flip("back").Do(ctx, unseen); err != nil {
 			return err
 		}
 		if err := storeAtOld(ctx, unseen, name); err != nil {
