@@ -13,6 +13,7 @@ func Tracks() []*lesson.Track {
 	return []*lesson.Track{
 		EarlyTrim(),
 		NoneRename(),
+		DefaultDrift(),
 		OldClientWrite(),
 		SVMRecord(),
 	}
