@@ -39,6 +39,12 @@ func ApplyCRD(ctx context.Context, env *lesson.Env, step, action string) error {
 	return err
 }
 
+// PatchDefinition sends a merge patch of the CRD.
+func PatchDefinition(ctx context.Context, env *lesson.Env, body string) error {
+	_, err := env.Client.Patch(ctx, evidence.DefinitionPath(env.Resource), evidence.MergePatch, Lab, []byte(body))
+	return err
+}
+
 // AskCRD asks by a dry run what the server says to the CRD of an action's manifest.
 func AskCRD(ctx context.Context, env *lesson.Env, step, action string) error {
 	body, err := Manifest(env, step, action)

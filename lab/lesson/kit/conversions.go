@@ -33,6 +33,24 @@ func WithFault(ctx context.Context, env *lesson.Env, fault string, do func() err
 	return err
 }
 
+// WithoutWebhook asks for strategy None. The webhook has to go in the same patch: each without the other is refused.
+const WithoutWebhook = `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`
+
+// DropWebhook is the action that has the CRD converted without a webhook, and waits until that is in effect.
+func DropWebhook() lesson.Action {
+	return lesson.Action{
+		ID: "none",
+		Do: func(ctx context.Context, env *lesson.Env) error {
+			return Replacing(ctx, env, env.Newest(), func() error { return PatchDefinition(ctx, env, WithoutWebhook) })
+		},
+		Kubectl: DropWebhookCommands,
+		Change:  Lines("~ spec.conversion.strategy  None, and no webhook"),
+	}
+}
+
+// DropWebhookCommands are the commands for WithoutWebhook.
+var DropWebhookCommands = Kubectl(`kubectl patch crd CRD --type=merge -p '` + WithoutWebhook + `'`)
+
 // ConversionsTo are the reviews that converted an object to a version.
 func ConversionsTo(e lesson.Evidence, to, object string) []evidence.Conversion {
 	var out []evidence.Conversion
@@ -67,4 +85,15 @@ func ConvertedField(c evidence.Conversion, path ...string) (any, bool) {
 		return nil, false
 	}
 	return (&evidence.Value{Value: body.Response.ConvertedObjects[0]}).Field(path...)
+}
+
+// ReviewedField reads a field out of the first object of a review's request.
+func ReviewedField(c evidence.Conversion, path ...string) (any, bool) {
+	var body struct {
+		Request struct{ Objects []json.RawMessage }
+	}
+	if json.Unmarshal([]byte(c.Request), &body) != nil || len(body.Request.Objects) == 0 {
+		return nil, false
+	}
+	return (&evidence.Value{Value: body.Request.Objects[0]}).Field(path...)
 }

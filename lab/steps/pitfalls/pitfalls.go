@@ -14,6 +14,7 @@ func Tracks() []*lesson.Track {
 		EarlyTrim(),
 		NoneRename(),
 		DefaultDrift(),
+		LossyRoundTrip(),
 		OldClientWrite(),
 		SVMRecord(),
 	}

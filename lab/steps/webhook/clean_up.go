@@ -9,9 +9,6 @@ import (
 	"github.com/crdlab/crdlab/lab/lesson/kit"
 )
 
-// withoutWebhook asks for strategy None. The webhook has to go in the same patch: each without the other is refused.
-const withoutWebhook = `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`
-
 func cleanUp() lesson.Step {
 	const step = "clean-up"
 	return lesson.Step{
@@ -29,17 +26,7 @@ func cleanUp() lesson.Step {
 			},
 			Kubectl: kit.PatchCRD(kit.RemoveOldest),
 			Change:  kit.Lines("- spec.versions[v1alpha1]"),
-		}, {
-			ID: "none",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				return kit.Replacing(ctx, env, newVersion, func() error {
-					_, err := env.Client.Patch(ctx, evidence.DefinitionPath(env.Resource), evidence.MergePatch, kit.Lab, []byte(withoutWebhook))
-					return err
-				})
-			},
-			Kubectl: kit.Kubectl(`kubectl patch crd CRD --type=merge -p '` + withoutWebhook + `'`),
-			Change:  kit.Lines("~ spec.conversion.strategy  None, and no webhook"),
-		}, {
+		}, kit.DropWebhook(), {
 			ID: "team",
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				return kit.Apply(ctx, env, step, "team", newVersion, team)
