@@ -32,7 +32,7 @@ func (s *Session) serveWebhook(ctx context.Context) error {
 		return nil
 	}
 	if s.webhook != nil {
-		return s.webhook.SetFault(conversion.Fault{})
+		return errors.Join(s.webhook.Deploy(s.opts.Track.Mappings), s.webhook.SetFault(conversion.Fault{}))
 	}
 	listener, err := s.opts.Cluster.ListenWebhook(ctx)
 	if err != nil {

@@ -83,7 +83,7 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, in *review, entry
 		entry.Result, entry.Message = fmt.Sprintf("HTTP %d, no ConversionReview", fault.replaces.status), faultMessage(fault)
 		return *fault.replaces
 	}
-	out := s.mappings.answer(in)
+	out := s.deployed().answer(in)
 	if fault.spoils != nil {
 		fault.spoils(fault.Fault, in, out)
 	}

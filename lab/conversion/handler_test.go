@@ -176,6 +176,32 @@ func TestOnlyTheStashChangesTheMetadata(t *testing.T) {
 	}
 }
 
+func TestOtherMappingsAnswerFromThenOn(t *testing.T) {
+	s, in := unserved(t), reviewOf(widget("v1alpha1", `,"spec":{"label":"x"}`))
+	spec := func() any {
+		var is map[string]any
+		if err := decode(answerOf(t, post(s, in)).ConvertedObjects[0].Raw, &is); err != nil {
+			t.Fatal(err)
+		}
+		return is["spec"]
+	}
+	if got := spec(); !reflect.DeepEqual(got, map[string]any{"displayName": "x"}) {
+		t.Errorf("at first: %v", got)
+	}
+	if err := s.Deploy([]Mapping{{From: "v1alpha1", To: "v1beta1", Do: []Operation{Drop("spec.label")}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := spec(); !reflect.DeepEqual(got, map[string]any{}) {
+		t.Errorf("by the other mappings: %v", got)
+	}
+	if err := s.Deploy([]Mapping{{From: "v1alpha1", To: "v1alpha1"}}); err == nil {
+		t.Error("mappings that cannot be were taken")
+	}
+	if got := spec(); !reflect.DeepEqual(got, map[string]any{}) {
+		t.Errorf("after others were refused: %v", got)
+	}
+}
+
 func TestTheLogKeepsEveryReview(t *testing.T) {
 	s := unserved(t)
 	body := reviewOf(widget("v1alpha1", `,"spec":{"label":"`+strings.Repeat("x", 20<<10)+`"}`), widget("v1beta1", ""))

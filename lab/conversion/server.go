@@ -46,7 +46,6 @@ type Options struct {
 // Server is a conversion webhook. It is safe for concurrent use.
 type Server struct {
 	groups      []string
-	mappings    mappings
 	log         *evidence.ConversionLog
 	service     apiextensionsv1.ServiceReference
 	names       []string // that the certificate is for
@@ -61,13 +60,14 @@ type Server struct {
 
 	switching sync.Mutex // one change of the fault or the certificate at a time
 
-	mu      sync.Mutex
-	ca      *authority
-	bundle  []byte           // what the CRD is to trust, PEM
-	healthy *tls.Certificate // shown where no fault shows another
-	shown   *tls.Certificate
-	fault   behaviour
-	changed chan struct{} // closed when the fault is another
+	mu       sync.Mutex
+	mappings mappings
+	ca       *authority
+	bundle   []byte           // what the CRD is to trust, PEM
+	healthy  *tls.Certificate // shown where no fault shows another
+	shown    *tls.Certificate
+	fault    behaviour
+	changed  chan struct{} // closed when the fault is another
 }
 
 // Serve answers the API server's ConversionReviews until Close is called or the context ends. It owns the listener. All
@@ -120,8 +120,8 @@ func newServer(service apiextensionsv1.ServiceReference, names []string, o Optio
 	if s.log == nil {
 		s.log = evidence.NewConversionLog()
 	}
-	var err error
-	if s.mappings, err = compile(o.Mappings); err != nil {
+	err := s.Deploy(o.Mappings)
+	if err != nil {
 		return nil, err
 	}
 	if s.ca, err = newAuthority(nil); err != nil {
@@ -181,6 +181,26 @@ func (s *Server) Conversion() *apiextensionsv1.CustomResourceConversion {
 			ConversionReviewVersions: []string{apiextensionsv1.SchemeGroupVersion.Version},
 		},
 	}
+}
+
+// Deploy has the webhook convert by other mappings, as its next release would: every review that is answered from now on is
+// answered by them. What the API server has in its cache was converted by those before.
+func (s *Server) Deploy(all []Mapping) error {
+	compiled, err := compile(all)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mappings = compiled
+	return nil
+}
+
+// deployed are the mappings by which reviews are answered now.
+func (s *Server) deployed() mappings {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mappings
 }
 
 // Fault is the one that is switched on; the zero Fault where all is well.

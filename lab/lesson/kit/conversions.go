@@ -86,3 +86,14 @@ func ConvertedField(c evidence.Conversion, path ...string) (any, bool) {
 	}
 	return (&evidence.Value{Value: body.Response.ConvertedObjects[0]}).Field(path...)
 }
+
+// ReviewedField reads a field out of the first object of a review's request.
+func ReviewedField(c evidence.Conversion, path ...string) (any, bool) {
+	var body struct {
+		Request struct{ Objects []json.RawMessage }
+	}
+	if json.Unmarshal([]byte(c.Request), &body) != nil || len(body.Request.Objects) == 0 {
+		return nil, false
+	}
+	return (&evidence.Value{Value: body.Request.Objects[0]}).Field(path...)
+}

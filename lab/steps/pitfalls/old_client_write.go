@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/lesson"
@@ -16,12 +15,6 @@ import (
 func OldClientWrite() *lesson.Track {
 	return pitfall("old-client-write", 5, oldClientReads(), oldClientWrites(), oldClientWayBack())
 }
-
-// oldClient is the field manager of a client that knows the old version alone.
-const oldClient = "old-client"
-
-// goldPatch gives an object what only the new version has.
-const goldPatch = `{"spec":{"tier":"gold"}}`
 
 func oldClientReads() lesson.Step {
 	return lesson.Step{
@@ -59,23 +52,11 @@ func oldClientWrites() lesson.Step {
 	return lesson.Step{
 		ID:      "label",
 		Actions: []lesson.Action{labelAsOldClient("label", "blue")},
-		Predict: &lesson.Prediction{
-			Options: []string{"kept", "default", "nothing"},
-			Answer: func(e lesson.Evidence) (string, error) {
-				was, is := e.Before.Object(alpha).View(newVersion), e.After.Object(alpha).View(newVersion)
-				before, _ := was.Field("spec", "tier")
-				after, there := is.Field("spec", "tier")
-				return kit.Choose([]string{"kept", "default", "nothing"}, there && before == after, there, is != nil && is.Status == http.StatusOK)
-			},
-		},
+		Predict: whatIsLeft(),
 		Checks: []lesson.Check{
 			{ID: "accepted", Kind: lesson.Done, Eval: acceptedSilently(oldVersion, alpha)},
 			{ID: "label", Kind: lesson.Done, Eval: labelled("blue")},
-			{ID: "erased", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				was, _ := e.Before.Object(alpha).View(newVersion).Field("spec", "tier")
-				is, there := e.After.Object(alpha).View(newVersion).Field("spec", "tier")
-				return kit.Holds(was != nil && is != was, "alpha's tier is not what it was", kit.OrNothing("tier: ", is, there))
-			}},
+			{ID: "erased", Kind: lesson.Done, Eval: isErased},
 			{ID: "bytes", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
 				return lesson.Expected("nothing", e.Bytes(alpha, "spec", "tier"))
 			}},
@@ -114,73 +95,14 @@ func oldClientWayBack() lesson.Step {
 		Checks: append([]lesson.Check{
 			{ID: "accepted", Kind: lesson.Done, Eval: acceptedSilently(oldVersion, alpha)},
 			{ID: "label", Kind: lesson.Done, Eval: labelled("green")},
-			{ID: "kept", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				return lesson.Expected("gold, gold", e.Value(alpha, newVersion, "spec", "tier")+", "+e.Value(bravo, newVersion, "spec", "tier"))
-			}},
+			{ID: "kept", Kind: lesson.Done, Eval: areGold(alpha, bravo)},
 		}, inPlace()...),
 	}
 }
-
-// ── actions ──
-
-// makeGold gives objects a tier, through the new version.
-func makeGold(id string, objects ...string) lesson.Action {
-	var commands []string
-	for _, o := range objects {
-		commands = append(commands, "kubectl patch NEW "+o+" --type=merge -p '"+goldPatch+"'")
-	}
-	return lesson.Action{
-		ID: id,
-		Do: func(ctx context.Context, env *lesson.Env) error {
-			for _, o := range objects {
-				if err := kit.Patch(ctx, env, newVersion, o, goldPatch); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-		Kubectl: kit.Kubectl(commands...),
-		Change:  kit.Lines("~ " + strings.Join(objects, ", ") + "  spec.tier  gold, through v1beta1"),
-	}
-}
-
-// labelAsOldClient puts a label on alpha through the old version; nothing else is asked for.
-func labelAsOldClient(id, team string) lesson.Action {
-	return lesson.Action{
-		ID: id,
-		Do: func(ctx context.Context, env *lesson.Env) error {
-			_, err := env.Client.Patch(ctx, env.Path(oldVersion, alpha), evidence.MergePatch, oldClient, []byte(`{"metadata":{"labels":{"team":"`+team+`"}}}`))
-			return err
-		},
-		Kubectl: kit.Kubectl("kubectl label OLD alpha team=" + team + " --overwrite --field-manager=" + oldClient),
-		Change:  kit.Lines("+ alpha  the label team: " + team + ", through v1alpha1"),
-	}
-}
-
-// ── evidence ──
 
 // readAs is the first read of an object at a version that was answered with it; nil where nobody has read it. kubectl looks
 // whether there is one before it makes one.
 func readAs(e lesson.Evidence, version, object string) *evidence.Exchange {
 	asked := e.About(http.MethodGet, version, object)
 	return e.Find(func(x evidence.Exchange) bool { return asked(x) && !x.Refused() })
-}
-
-// acceptedSilently checks that a patch of an object through a version was accepted, and nobody was warned.
-func acceptedSilently(version, object string) func(lesson.Evidence) lesson.Outcome {
-	want := "the patch of " + object + " at " + version + " is accepted, without a warning"
-	return func(e lesson.Evidence) lesson.Outcome {
-		x := e.Sent(http.MethodPatch, version, object)
-		if x == nil {
-			return lesson.Holds(false, want, "nobody asked")
-		}
-		return kit.Holds(!x.Refused() && len(x.Warnings) == 0, want, kit.Answer(*x)+" "+strings.Join(x.Warnings, "; "))
-	}
-}
-
-// labelled checks the label of alpha.
-func labelled(team string) func(lesson.Evidence) lesson.Outcome {
-	return func(e lesson.Evidence) lesson.Outcome {
-		return lesson.Expected(team, e.Value(alpha, newVersion, "metadata", "labels", "team"))
-	}
 }

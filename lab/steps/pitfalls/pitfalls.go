@@ -13,11 +13,13 @@ func Tracks() []*lesson.Track {
 	return []*lesson.Track{
 		EarlyTrim(),
 		NoneRename(),
+		DefaultDrift(),
 		SSAAfterRemoval(),
 		StorageSwitchRace(),
 		FlipBack(),
 		WebhookOutage(),
 		PoisonObject(),
+		LossyRoundTrip(),
 		OldClientWrite(),
 		StuckDeletion(),
 		Ratcheting(),
