@@ -14,6 +14,7 @@ func Tracks() []*lesson.Track {
 		EarlyTrim(),
 		Ratcheting(),
 		PreserveUnknownFields(),
+		RestoredBytes(),
 		SVMRecord(),
 	}
 }
