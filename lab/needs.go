@@ -27,9 +27,13 @@ func Look(ctx context.Context, c cluster.Cluster) (*Abilities, error) {
 	switch {
 	case errors.Is(err, storage.ErrNoAccess):
 		a.lacks[lesson.NeedsBytes] = "the stored values cannot be read there; embedded and kind clusters show them"
+		a.lacks[lesson.NeedsRestore] = a.lacks[lesson.NeedsBytes]
 	case err != nil:
 		return nil, fmt.Errorf("read the cluster's etcd: %w", err)
 	default:
+		if _, can := from.(storage.Writer); !can {
+			a.lacks[lesson.NeedsRestore] = "the lab writes to the etcd of no cluster but its own; embedded and kind clusters are"
+		}
 		_ = from.Close() // it was only to see whether it is there
 	}
 	client, err := evidence.NewClient(c.Config(), evidence.NewLog())

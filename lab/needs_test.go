@@ -28,7 +28,7 @@ func TestATrackIsOpenedOnlyWhereItCanBeTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !can.Can(lesson.NeedsBytes) || !can.Can(lesson.NeedsWebhook) || can.Can(lesson.NeedsMigration) {
+	if !can.Can(lesson.NeedsBytes) || !can.Can(lesson.NeedsRestore) || !can.Can(lesson.NeedsWebhook) || can.Can(lesson.NeedsMigration) {
 		t.Errorf("bytes and webhooks, and no StorageVersionMigration, were to be found: %+v", can)
 	}
 	for _, track := range steps.Tracks() {

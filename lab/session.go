@@ -237,7 +237,17 @@ func (s *Session) env() *lesson.Env {
 		from = nil
 	}
 	return &lesson.Env{Track: s.opts.Track, Cluster: s.opts.Cluster, Client: s.client, Storage: from, Webhook: s.webhook, Resource: s.state.Resource,
-		Namespace: s.state.Namespace, Learner: s.state.Learner, Widgets: s.state.Widgets, RewriteWith: s.state.RewriteWith, Progress: s.progress, Gate: s.gate}
+		Namespace: s.state.Namespace, Learner: s.state.Learner, Widgets: s.state.Widgets, RewriteWith: s.state.RewriteWith, Progress: s.progress, Gate: s.gate, Earlier: s.earlier}
+}
+
+// earlier is what was seen at the end of a step.
+func (s *Session) earlier(step string) *evidence.Observation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.opts.Track.Step(step); i >= 0 {
+		return s.state.Steps[i].After
+	}
+	return nil
 }
 
 // ready makes a step the learner's next; the lock is held. What somebody has asked by hand since the last step was judged is

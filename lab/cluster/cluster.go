@@ -25,7 +25,8 @@ type Cluster interface {
 	Config() *rest.Config
 	// Kubeconfig is for the learner's kubectl: the file, and flags to add if any.
 	Kubeconfig() (path, flags string)
-	// Storage reads the stored values; storage.ErrNoAccess where etcd cannot be reached.
+	// Storage reads the stored values; storage.ErrNoAccess where etcd cannot be reached. Where the cluster is the lab's own, it
+	// is a storage.Writer as well.
 	Storage() (storage.Reader, error)
 	// ListenWebhook makes this process reachable for the API server; ErrUnreachable where it cannot be.
 	ListenWebhook(context.Context) (*WebhookListener, error)

@@ -171,6 +171,8 @@ type Env struct {
 	Progress func(rewrite.Progress)
 	Gate     func(context.Context) error
 	Webhook  *conversion.Server // nil where the track has none
+	// Earlier is what was seen at the end of an earlier step, by its id; nil where that was not taken. Never nil itself.
+	Earlier func(step string) *evidence.Observation
 	// Rewrite and Verdict keep what an action found, for the evidence of its step.
 	Rewrite *rewrite.Result
 	Verdict *verdict.Verdict
@@ -255,6 +257,8 @@ const (
 	NeedsBytes Needs = "bytes"
 	// NeedsMigration: the API server must offer StorageVersionMigration.
 	NeedsMigration Needs = "StorageVersionMigration"
+	// NeedsRestore: the lab must be able to put old bytes back into etcd.
+	NeedsRestore Needs = "writing to etcd"
 	// NeedsWebhook: the API server must be able to call this process.
 	NeedsWebhook Needs = "webhook"
 )

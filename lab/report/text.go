@@ -360,7 +360,7 @@ func (t *Text) paragraph(markdown string) {
 
 // ends writes one text at each end of a line.
 func (t *Text) ends(left, right string) {
-	t.line(fill(left, t.width-ansi.StringWidth(right)) + right)
+	t.line(fill(left, t.width-ansi.StringWidth(right)-1) + " " + right)
 }
 
 func (t *Text) line(s string) {

@@ -50,13 +50,16 @@ type EtcdConfig struct {
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 
-// Etcd reads stored values through etcd's own client.
+// Etcd reads stored values through etcd's own client, and puts old ones back.
 type Etcd struct {
 	layout
 	client *clientv3.Client
 }
 
-var _ Reader = (*Etcd)(nil)
+var (
+	_ Reader = (*Etcd)(nil)
+	_ Writer = (*Etcd)(nil)
+)
 
 // NewEtcd connects to an etcd. It returns at once; the first read tells whether etcd is there.
 func NewEtcd(ctx context.Context, cfg EtcdConfig) (*Etcd, error) {
@@ -106,6 +109,24 @@ func (e *Etcd) Get(ctx context.Context, r Resource, namespace, name string) (*Va
 	}
 	kv := got.Kvs[0]
 	return e.value(r, kv.Key, kv.Value, kv.CreateRevision, kv.ModRevision)
+}
+
+// Put stores an object's value as it was. What is not a value of the resource, under the key that it has, is refused.
+func (e *Etcd) Put(ctx context.Context, r Resource, v *Value) error {
+	key := e.object(r, v.Namespace, v.Name)
+	of, err := parse(key, e.objects(r), v.Data)
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", key, err)
+	}
+	if v.Key != key || !strings.HasPrefix(of.APIVersion, r.Group+"/") {
+		return fmt.Errorf("restore %s: the value is of %s, stored under %s; restore only what was read of %s", key, of.APIVersion, v.Key, r)
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if _, err := e.client.Put(ctx, key, string(v.Data)); err != nil {
+		return failed(ctx, "write "+key+" to etcd", err)
+	}
+	return nil
 }
 
 // Range reads all values of a resource page by page at one revision.

@@ -1,10 +1,12 @@
 package storage_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +88,43 @@ func TestTheBytesNameTheStoredVersion(t *testing.T) {
 	}
 	if _, err := from.Get(t.Context(), gadgets, "default", "two"); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("an object that is not there: %v", err)
+	}
+}
+
+// TestAnOldValueIsPutBackAsItWas: what was read of an object can be stored again, by whoever it was written since; nothing else can.
+func TestAnOldValueIsPutBackAsItWas(t *testing.T) {
+	t.Parallel()
+	client, from := serve(t)
+	create(t, client, "one")
+	was, err := from.Get(t.Context(), gadgets, "default", "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := evidence.ObjectPath(gadgets, "v1", "default", "one")
+	must(t)(client.Patch(t.Context(), path, evidence.MergePatch, "test", []byte(`{"metadata":{"labels":{"is":"newer"}}}`)))
+	to, can := from.(storage.Writer)
+	if !can {
+		t.Fatal("the embedded etcd is the lab's own, and was to be a Writer")
+	}
+	if err := to.Put(t.Context(), gadgets, was); err != nil {
+		t.Fatal(err)
+	}
+	is, err := from.Get(t.Context(), gadgets, "default", "one")
+	if err != nil || !bytes.Equal(is.Data, was.Data) || is.ModRevision <= was.ModRevision {
+		t.Errorf("%+v, %v", is, err)
+	}
+	if got := must(t)(client.Get(t.Context(), path, nil)); strings.Contains(string(got.Body), "newer") {
+		t.Errorf("the server reads %s", got.Body)
+	}
+
+	elsewhere, foreign, encrypted := *was, *was, *was
+	elsewhere.Key = "/registry/storage.example.com/others/default/one"
+	foreign.Data = bytes.ReplaceAll(was.Data, []byte("storage.example.com/v1"), []byte("other.example.com/v1"))
+	encrypted.Data = []byte("k8s:enc:")
+	for name, v := range map[string]*storage.Value{"another key": &elsewhere, "another group": &foreign, "no JSON": &encrypted} {
+		if err := to.Put(t.Context(), gadgets, v); err == nil {
+			t.Errorf("%s was stored", name)
+		}
 	}
 }
 

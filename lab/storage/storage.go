@@ -1,7 +1,8 @@
 // Package storage reads the raw values of a custom resource where the API server keeps them: in etcd.
 //
 // It is for what the API cannot tell: at which version an object is stored. A GET echoes the version that was asked
-// for; only the bytes name the stored version. The package reads and watches; it never writes.
+// for; only the bytes name the stored version. The package reads and watches. What it can write is one thing alone: a value
+// that was read before, back under its key, as a restore of etcd does.
 package storage
 
 import (
@@ -81,6 +82,12 @@ type Reader interface {
 	// Progress asks that every open Watch soon delivers a batch, empty if need be, that carries the newest revision.
 	Progress(ctx context.Context) error
 	Close() error
+}
+
+// Writer puts values back behind the API server's back. Some Readers are Writers as well.
+type Writer interface {
+	// Put stores a value of the resource under its key, byte by byte as it was when it was read.
+	Put(ctx context.Context, r Resource, v *Value) error
 }
 
 // Count counts the objects of a resource by stored version, from the bytes.

@@ -80,7 +80,7 @@ func (a *access) Config() *rest.Config {
 // Kubeconfig is the file for the learner's kubectl; no flags are needed.
 func (a *access) Kubeconfig() (path, flags string) { return a.kubeconfig, "" }
 
-// Storage opens a reader of the stored values. It is good until the next Reset or Close of the cluster, which close it;
+// Storage opens a reader of the stored values, which is a storage.Writer as well. It is good until the next Reset or Close of the cluster, which close it;
 // one that is not needed any longer may be closed before.
 func (a *access) Storage() (storage.Reader, error) {
 	// Not bound to a context of the caller: the connection lives as long as the reader.
@@ -88,7 +88,7 @@ func (a *access) Storage() (storage.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the embedded etcd: %w", err)
 	}
-	r := &reader{Reader: etcd, access: a}
+	r := &reader{Reader: etcd, Writer: etcd, access: a}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.readers = append(a.readers, r)
@@ -97,6 +97,7 @@ func (a *access) Storage() (storage.Reader, error) {
 
 type reader struct {
 	storage.Reader
+	storage.Writer
 	access *access
 	once   sync.Once
 	err    error

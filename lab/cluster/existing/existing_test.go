@@ -23,7 +23,9 @@ import (
 	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/cluster/existing"
 	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/steps/migrate"
+	"github.com/crdlab/crdlab/lab/steps/pitfalls"
 	"github.com/crdlab/crdlab/lab/storage"
 )
 
@@ -105,6 +107,22 @@ func scope(t *testing.T, c cluster.Cluster, learner string) cluster.Scope {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// TestNobodysEtcdIsWrittenTo: an etcd that can be read is not one that the lab may put bytes into; tracks that need that are not
+// offered.
+func TestNobodysEtcdIsWrittenTo(t *testing.T) {
+	c := newUser(t).connect(t, "ana", true)
+	can, err := lab.Look(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !can.Can(lesson.NeedsBytes) || can.Can(lesson.NeedsRestore) {
+		t.Errorf("the bytes were to be read, and not to be written: %+v", can)
+	}
+	if why := can.Unavailable(pitfalls.RestoredBytes()); !strings.Contains(why, string(lesson.NeedsRestore)) {
+		t.Errorf("the track that writes bytes is offered, or it is not said why not: %q", why)
+	}
 }
 
 func TestTheLearnersKubeconfigIsTheLabsOwn(t *testing.T) {

@@ -64,7 +64,8 @@ func (e etcdAccess) tls() (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}, ServerName: etcdName, MinVersion: tls.VersionTLS12}, nil
 }
 
-// Storage opens a reader of the stored values, through the API server to the pod of etcd. It is good until the cluster is
+// Storage opens a reader of the stored values, which is a storage.Writer as well, through the API server to the pod of etcd. It
+// is good until the cluster is
 // closed, also when etcd starts again in between. It is storage.ErrNoAccess if no etcd answers.
 func (c *Cluster) Storage() (storage.Reader, error) {
 	config, err := c.etcd.tls()
@@ -87,7 +88,13 @@ func (c *Cluster) Storage() (storage.Reader, error) {
 	}); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", storage.ErrNoAccess, cmp.Or(tunnel.failure(), err)), etcd.Close())
 	}
-	return c.full.Keep(etcd), nil
+	return readWriter{c.full.Keep(etcd), etcd}, nil
+}
+
+// readWriter is what is read from and written to.
+type readWriter struct {
+	storage.Reader
+	storage.Writer
 }
 
 // etcdTunnel leads to the etcd of one of the nodes.

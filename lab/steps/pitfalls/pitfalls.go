@@ -24,6 +24,7 @@ func Tracks() []*lesson.Track {
 		StuckDeletion(),
 		Ratcheting(),
 		PreserveUnknownFields(),
+		RestoredBytes(),
 		Downgrade(),
 		SVMRecord(),
 	}
