@@ -13,7 +13,8 @@ import (
 func addNew() lesson.Step {
 	const step = "add-v1beta1"
 	return lesson.Step{
-		ID: step,
+		ID:     step,
+		WhatIf: []string{"pitfalls/none-rename", "pitfalls/default-drift", "pitfalls/ratcheting"},
 		Actions: []lesson.Action{{
 			ID: "crd",
 			Do: func(ctx context.Context, env *lesson.Env) error {

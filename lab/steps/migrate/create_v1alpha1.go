@@ -16,8 +16,9 @@ const unknownField = "weight"
 func createOld() lesson.Step {
 	const step = "create-v1alpha1"
 	return lesson.Step{
-		ID:   step,
-		Show: bravo,
+		ID:     step,
+		WhatIf: []string{"pitfalls/preserve-unknown-fields"},
+		Show:   bravo,
 		Actions: []lesson.Action{kit.CreateCRD(step, "crd"), {
 			ID: "widgets",
 			Do: func(ctx context.Context, env *lesson.Env) error {

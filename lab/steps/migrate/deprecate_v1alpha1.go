@@ -14,7 +14,8 @@ import (
 func deprecateOld() lesson.Step {
 	const step = "deprecate-v1alpha1"
 	return lesson.Step{
-		ID: step,
+		ID:     step,
+		WhatIf: []string{"pitfalls/old-client-write"},
 		Actions: []lesson.Action{{
 			ID: "deprecate",
 			Do: func(ctx context.Context, env *lesson.Env) error {

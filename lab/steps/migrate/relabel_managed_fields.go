@@ -19,6 +19,7 @@ func relabelManagedFields() lesson.Step {
 	}
 	return lesson.Step{
 		ID:           step,
+		WhatIf:       []string{"pitfalls/ssa-after-removal"},
 		Show:         charlie,
 		ShowManagers: true,
 		Actions: []lesson.Action{{

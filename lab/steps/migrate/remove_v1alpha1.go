@@ -12,8 +12,9 @@ import (
 func removeOld() lesson.Step {
 	const step = "remove-v1alpha1"
 	return lesson.Step{
-		ID:   step,
-		Show: charlie,
+		ID:     step,
+		WhatIf: []string{"pitfalls/ssa-after-removal", "pitfalls/downgrade"},
+		Show:   charlie,
 		Actions: []lesson.Action{{
 			ID: "crd",
 			Do: func(ctx context.Context, env *lesson.Env) error {

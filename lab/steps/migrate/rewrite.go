@@ -13,8 +13,8 @@ func rewriteObjects() lesson.Step {
 	const step = "rewrite"
 	return lesson.Step{
 		ID:       step,
+		WhatIf:   []string{"pitfalls/flip-back", "pitfalls/ratcheting", "pitfalls/svm-record"},
 		Rewrites: true,
-		WhatIf:   []string{"pitfalls/svm-record"},
 		Actions: []lesson.Action{{
 			ID: "rewrite",
 			Do: func(ctx context.Context, env *lesson.Env) (err error) {

@@ -12,7 +12,8 @@ import (
 func stopServing() lesson.Step {
 	const step = "stop-serving"
 	return lesson.Step{
-		ID: step,
+		ID:     step,
+		WhatIf: []string{"pitfalls/old-client-write"},
 		Actions: []lesson.Action{kit.StopServing(step, "crd", alpha), {
 			ID:      "ask-v1alpha1",
 			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Get(ctx, env, oldVersion, alpha) },

@@ -11,8 +11,9 @@ import (
 func switchStorage() lesson.Step {
 	const step = "switch-storage"
 	return lesson.Step{
-		ID:   step,
-		Show: foxtrot,
+		ID:     step,
+		WhatIf: []string{"pitfalls/storage-switch-race", "pitfalls/default-drift", "pitfalls/downgrade"},
+		Show:   foxtrot,
 		Actions: []lesson.Action{kit.SwitchStorage(step, "crd"), {
 			ID: "foxtrot",
 			Do: func(ctx context.Context, env *lesson.Env) error {

@@ -7,7 +7,8 @@ import (
 
 func verify() lesson.Step {
 	return lesson.Step{
-		ID: "verify",
+		ID:     "verify",
+		WhatIf: []string{"pitfalls/restored-bytes"},
 		Actions: []lesson.Action{{
 			ID:      "verdict",
 			Do:      kit.Judge,

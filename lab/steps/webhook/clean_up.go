@@ -12,8 +12,9 @@ import (
 func cleanUp() lesson.Step {
 	const step = "clean-up"
 	return lesson.Step{
-		ID:   step,
-		Show: charlie,
+		ID:     step,
+		WhatIf: []string{"pitfalls/none-rename", "pitfalls/ssa-after-removal"},
+		Show:   charlie,
 		Actions: []lesson.Action{{
 			ID:      "trim",
 			Do:      kit.Trim,

@@ -14,7 +14,8 @@ import (
 func oneObjectTwoViews() lesson.Step {
 	const step = "one-object-two-views"
 	return lesson.Step{
-		ID: step,
+		ID:     step,
+		WhatIf: []string{"pitfalls/lossy-round-trip"},
 		Actions: []lesson.Action{{
 			ID: "get-stored", Count: true,
 			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Get(ctx, env, oldVersion, alpha) },

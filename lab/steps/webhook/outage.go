@@ -20,8 +20,9 @@ var (
 func outage() lesson.Step {
 	const step = "outage"
 	return lesson.Step{
-		ID:   step,
-		Show: delta,
+		ID:     step,
+		WhatIf: []string{"pitfalls/webhook-outage", "pitfalls/stuck-deletion"},
+		Show:   delta,
 		Actions: []lesson.Action{{
 			ID: "down", Count: true, // what an earlier change of the CRD has set in motion is over before
 			Do:     func(ctx context.Context, env *lesson.Env) error { return kit.SwitchFault(ctx, env, "down") },

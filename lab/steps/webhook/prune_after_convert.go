@@ -15,8 +15,9 @@ const undeclared = "undeclared"
 
 func pruneAfterConvert() lesson.Step {
 	return lesson.Step{
-		ID:   "prune-after-convert",
-		Show: echo,
+		ID:     "prune-after-convert",
+		WhatIf: []string{"pitfalls/preserve-unknown-fields"},
+		Show:   echo,
 		Actions: []lesson.Action{{
 			ID: "undeclared",
 			Do: func(ctx context.Context, env *lesson.Env) error {

@@ -13,7 +13,8 @@ import (
 func serveBoth() lesson.Step {
 	const step = "serve-both"
 	return lesson.Step{
-		ID: step,
+		ID:     step,
+		WhatIf: []string{"pitfalls/none-rename", "pitfalls/webhook-outage"},
 		Actions: []lesson.Action{{
 			ID: "crd",
 			Do: func(ctx context.Context, env *lesson.Env) error {

@@ -12,8 +12,9 @@ import (
 func stopServing() lesson.Step {
 	const step = "stop-serving"
 	return lesson.Step{
-		ID:   step,
-		Show: delta,
+		ID:     step,
+		WhatIf: []string{"pitfalls/old-client-write"},
+		Show:   delta,
 		Actions: []lesson.Action{kit.StopServing(step, "crd", alpha), {
 			ID:      "ask-v1alpha1",
 			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Get(ctx, env, oldVersion, delta) },

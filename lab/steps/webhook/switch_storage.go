@@ -11,7 +11,8 @@ import (
 func switchStorage() lesson.Step {
 	const step = "switch-storage"
 	return lesson.Step{
-		ID: step,
+		ID:     step,
+		WhatIf: []string{"pitfalls/storage-switch-race", "pitfalls/downgrade"},
 		Actions: []lesson.Action{kit.SwitchStorage(step, "crd"), {
 			ID: "foxtrot",
 			Do: func(ctx context.Context, env *lesson.Env) error {

@@ -9,7 +9,8 @@ import (
 
 func updateOne() lesson.Step {
 	return lesson.Step{
-		ID: "update-one",
+		ID:     "update-one",
+		WhatIf: []string{"pitfalls/lossy-round-trip", "pitfalls/old-client-write"},
 		Actions: []lesson.Action{{
 			ID: "patch", Count: true,
 			Do: func(ctx context.Context, env *lesson.Env) error {

@@ -10,7 +10,8 @@ import (
 
 func verify() lesson.Step {
 	return lesson.Step{
-		ID: "verify",
+		ID:     "verify",
+		WhatIf: []string{"pitfalls/restored-bytes"},
 		Actions: []lesson.Action{{
 			ID: "down",
 			Do: func(ctx context.Context, env *lesson.Env) error {
