@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -60,6 +61,10 @@ func hurry() lesson.Action {
 	return lesson.Action{
 		ID: "hurry",
 		Do: func(ctx context.Context, env *lesson.Env) error {
+			crd, err := definition(ctx, env)
+			if err != nil || crd == nil || !slices.ContainsFunc(crd.Spec.Versions, isOld) {
+				return err // nil where it was removed before
+			}
 			for _, a := range parts {
 				if err := a.Do(ctx, env); err != nil {
 					return err
@@ -313,6 +318,9 @@ func definition(ctx context.Context, env *lesson.Env) (*apiextensionsv1.CustomRe
 	}
 	return crd, err
 }
+
+// isOld is for slices.ContainsFunc, over spec.versions.
+func isOld(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == oldVersion }
 
 // ── evidence ──
 
