@@ -313,3 +313,16 @@ func refusedFor(field string, x *evidence.Exchange) lesson.Outcome {
 	}
 	return kit.Holds(x.Status == http.StatusUnprocessableEntity && lesson.HasCause(*x, field), want, fmt.Sprint(kit.Answer(*x), " ", x.Causes))
 }
+
+// quietly does an action without recording its requests: they are too many to be looked at.
+func quietly(a lesson.Action) lesson.Action {
+	do := a.Do
+	a.Do = func(ctx context.Context, env *lesson.Env) error {
+		quiet := *env
+		quiet.Client = env.Client.Unrecorded()
+		err := do(ctx, &quiet)
+		env.Rewrite = quiet.Rewrite
+		return err
+	}
+	return a
+}

@@ -15,6 +15,7 @@ func Tracks() []*lesson.Track {
 		Ratcheting(),
 		PreserveUnknownFields(),
 		RestoredBytes(),
+		LargeRewrite(),
 		SVMRecord(),
 	}
 }
