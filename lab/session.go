@@ -77,6 +77,7 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	if o.Widgets < MinWidgets {
 		return nil, fmt.Errorf("%d widgets are too few: the lesson speaks of %d by name", o.Widgets, MinWidgets)
 	}
+	o.Widgets = max(o.Widgets, o.Track.Widgets)
 	s := &Session{opts: o, log: evidence.NewLog(), changed: make(chan struct{}), turned: make(chan struct{}, 1), resume: make(chan struct{})}
 	close(s.resume)
 	err := CheckLearner(o.Learner)

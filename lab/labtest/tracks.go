@@ -12,7 +12,14 @@ var NotOnEmbedded = map[string]string{
 	"pitfalls/svm-record": "the embedded server has no controllers, so it does not offer StorageVersionMigration",
 }
 
-// OnEmbedded are the tracks that the embedded server can carry.
+// fewWidgets are enough for a test of a track of many.
+const fewWidgets = 60
+
+// OnEmbedded are the tracks that the embedded server can carry, with fewer objects where a track is of many.
 func OnEmbedded() []*lesson.Track {
-	return slices.DeleteFunc(steps.Tracks(), func(t *lesson.Track) bool { return NotOnEmbedded[t.ID] != "" })
+	tracks := slices.DeleteFunc(steps.Tracks(), func(t *lesson.Track) bool { return NotOnEmbedded[t.ID] != "" })
+	for _, t := range tracks {
+		t.Widgets = min(t.Widgets, fewWidgets)
+	}
+	return tracks
 }

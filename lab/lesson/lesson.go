@@ -35,6 +35,8 @@ type Track struct {
 	Needs    []Needs  // without which it cannot be taken at all; what only some checks need stands with them
 	Steps    []Step
 	Wrong    []Diagnosis // wrong states that people get into at several steps, the most fundamental first
+	// Widgets is how many objects it begins with at the least; MinWidgets where 0.
+	Widgets int
 	// Mappings are those of the conversion webhook that the lab serves for this track; none: it has no webhook.
 	Mappings []conversion.Mapping
 	Prose    fs.FS // one Markdown file a step and locale: STEP.LOCALE.md; the track's own is track.LOCALE.md

@@ -13,7 +13,7 @@ func rewriteObjects() lesson.Step {
 	const step = "rewrite"
 	return lesson.Step{
 		ID:       step,
-		WhatIf:   []string{"pitfalls/flip-back", "pitfalls/ratcheting", "pitfalls/svm-record"},
+		WhatIf:   []string{"pitfalls/flip-back", "pitfalls/large-rewrite", "pitfalls/ratcheting", "pitfalls/svm-record"},
 		Rewrites: true,
 		Actions: []lesson.Action{{
 			ID: "rewrite",

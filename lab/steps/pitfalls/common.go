@@ -448,3 +448,16 @@ func flip(id string) lesson.Action {
 		Change:  kit.Lines("~ spec.versions[v1alpha1].storage  true"),
 	}
 }
+
+// quietly does an action without recording its requests: they are too many to be looked at.
+func quietly(a lesson.Action) lesson.Action {
+	do := a.Do
+	a.Do = func(ctx context.Context, env *lesson.Env) error {
+		quiet := *env
+		quiet.Client = env.Client.Unrecorded()
+		err := do(ctx, &quiet)
+		env.Rewrite = quiet.Rewrite
+		return err
+	}
+	return a
+}

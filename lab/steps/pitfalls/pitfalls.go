@@ -26,6 +26,7 @@ func Tracks() []*lesson.Track {
 		PreserveUnknownFields(),
 		RestoredBytes(),
 		Downgrade(),
+		LargeRewrite(),
 		SVMRecord(),
 	}
 }

@@ -13,7 +13,7 @@ import (
 func rewriteObjects() lesson.Step {
 	return lesson.Step{
 		ID:           "rewrite",
-		WhatIf:       []string{"pitfalls/poison-object", "pitfalls/flip-back"},
+		WhatIf:       []string{"pitfalls/poison-object", "pitfalls/large-rewrite", "pitfalls/flip-back"},
 		Show:         charlie,
 		ShowManagers: true,
 		Actions: []lesson.Action{{
