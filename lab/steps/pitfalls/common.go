@@ -433,18 +433,18 @@ func storageIs(version string) func(lesson.Evidence) lesson.Outcome {
 	return func(e lesson.Evidence) lesson.Outcome { return lesson.Expected(version, e.After.StorageVersion()) }
 }
 
-// flip makes the old version the storage version again, by the CRD of before, and waits until that is in effect.
-func flip(id string) lesson.Action {
+// flip makes the old version the storage version again, by a manifest, and waits until that is in effect.
+func flip(step, action string) lesson.Action {
 	return lesson.Action{
-		ID: id,
+		ID: action,
 		Do: func(ctx context.Context, env *lesson.Env) error {
-			if err := kit.ApplyCRD(ctx, env, shared, "both"); err != nil {
+			if err := kit.ApplyCRD(ctx, env, step, action); err != nil {
 				return err
 			}
 			_, err := kit.Rewriter(env).WaitInEffect(ctx, oldVersion, nil)
 			return err
 		},
-		Kubectl: kit.Then(kit.FromManifest("kubectl apply", shared, "both"), kit.Kubectl("sleep 1")),
+		Kubectl: kit.Then(kit.FromManifest("kubectl apply", step, action), kit.Kubectl("sleep 1")),
 		Change:  kit.Lines("~ spec.versions[v1alpha1].storage  true"),
 	}
 }

@@ -57,7 +57,7 @@ func downgradeLoss() lesson.Step {
 			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Patch(ctx, env, newVersion, alpha, gold) },
 			Kubectl: kit.Kubectl(`kubectl patch NEW alpha --type=merge -p '` + gold + `'`),
 			Change:  kit.Lines("+ alpha's spec.tier  gold"),
-		}, flip("back"), {
+		}, flip(shared, "both"), {
 			ID: "ask",
 			Do: func(ctx context.Context, env *lesson.Env) error {
 				_, err := env.Client.Do(ctx, evidence.Request{Method: http.MethodPatch, Path: env.Path(newVersion, alpha), Query: url.Values{"dryRun": {"All"}},

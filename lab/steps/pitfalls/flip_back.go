@@ -30,7 +30,7 @@ func flipped() lesson.Step {
 		Show: charlie,
 		Actions: []lesson.Action{created(), widgets(), switched(),
 			rewriteNamed("first", beforeFlip),
-			flip("flip"),
+			flip(shared, "both"),
 			rewriteNamed("rest", afterFlip),
 		},
 		Predict: &lesson.Prediction{
@@ -93,7 +93,7 @@ func flipGuarded() lesson.Step {
 				if err != nil {
 					return err
 				}
-				for _, part := range []lesson.Action{rewriteNamed("first", beforeFlip), flip("flip"), rewriteNamed("rest", afterFlip)} {
+				for _, part := range []lesson.Action{rewriteNamed("first", beforeFlip), flip(shared, "both"), rewriteNamed("rest", afterFlip)} {
 					if err := part.Do(ctx, env); err != nil {
 						return err
 					}

@@ -15,13 +15,13 @@ import (
 // StorageSwitchRace is the track of a write that is sent as soon as the switch of the storage version is answered: often it is
 // still stored at the old version, and a migrator that does not wait counts it as done.
 func StorageSwitchRace() *lesson.Track {
-	track := pitfall("storage-switch-race", 5, raceWindow(), raceMigrator(), raceWaits())
+	track := pitfall("storage-switch-race", 4, raceHasty(), raceWaits())
 	track.Subject, track.Named = racers[0], racers
 	return track
 }
 
-// racers are the objects of the track, one for each try: it is written once, after a switch of its own. Chance decides how many
-// of them are stored at the old version then; so many tries all but never miss.
+// racers are the objects of the track, one for each try: it is rewritten once, after a switch of its own. Chance decides how
+// many of them are stored at the old version then; so many tries all but never miss.
 var racers = func() (names []string) {
 	for i := range 16 {
 		names = append(names, fmt.Sprintf("race-%02d", i+1))
@@ -30,89 +30,80 @@ var racers = func() (names []string) {
 }()
 
 // racer is such an object. RACER stands for its name.
-const racer = `{"apiVersion":"GROUP/NEWVERSION","kind":"Widget","metadata":{"name":"RACER","labels":{"app.kubernetes.io/managed-by":"crdlab"}},"spec":{"size":1}}`
+const racer = `{"apiVersion":"GROUP/OLDVERSION","kind":"Widget","metadata":{"name":"RACER","labels":{"app.kubernetes.io/managed-by":"crdlab"}},"spec":{"size":1}}`
 
-// What is done with each of them by hand, where the tries are fewer.
+// By hand the tries are fewer.
 const (
-	storeAtOldByHand = "kubectl patch OLD race-$i --type=merge -p '{}'\n  "
-	rewriteByHand    = "kubectl patch NEW race-$i --type=merge -p '{}'"
-	triesByHand      = 3
+	triesByHand   = 3
+	eachByHand    = "for i in 01 02 03; do\n  "
+	createByHand  = eachByHand + "echo '" + racer + `' | sed "s/RACER/race-$i/" | kubectl apply -f -` + "\ndone"
+	rewriteByHand = "kubectl patch NEW race-$i --type=merge -p '{}'\ndone"
 )
 
-func raceWindow() lesson.Step {
+// raceStep has the manifests of the CRD: here the new version has no default, for whether one gets into the bytes would be
+// chance as well.
+const raceStep = "hasty"
+
+func raceHasty() lesson.Step {
 	return lesson.Step{
-		ID: "window",
+		ID: raceStep,
 		Actions: []lesson.Action{created(), {
-			ID: "race",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				for _, name := range racers {
-					if err := kit.RemoveObject(ctx, asProbe(env), oldVersion, name); err != nil {
-						return err
-					}
-				}
-				return race(ctx, env, false, func(name string) error {
-					body := strings.ReplaceAll(kit.Kubectl(racer)(env)[0], "RACER", name)
-					_, err := env.Client.Create(ctx, env.Path(newVersion, ""), kit.Lab, []byte(body))
-					return err
-				})
+			ID:      "widgets",
+			Do:      createRacers,
+			Kubectl: kit.Kubectl(createByHand),
+			Change:  kit.Lines("+ the widgets  at v1alpha1"),
+		}, {
+			ID:      "migrate",
+			Do:      func(ctx context.Context, env *lesson.Env) error { return race(ctx, env, false) },
+			Kubectl: kit.Then(kit.FromManifest("kubectl apply", raceStep, "both"), raceByHand("")),
+			Change:  kit.Lines("~ spec.versions[v1beta1].storage  true, and at once:", "~ a widget: a merge patch {} at v1beta1", "  back, and the next widget"),
+		}, trim(), {
+			ID:      "ask",
+			Do:      func(ctx context.Context, env *lesson.Env) error { return kit.AskCRD(ctx, env, raceStep, "remove") },
+			Kubectl: kit.AskRemoval,
+			Change:  kit.Lines("  the removal of v1alpha1, as a dry run"),
+		}, {
+			ID: "tidy", // out of what is shown: the next step begins alike, whatever chance has left
+			Do: func(ctx context.Context, env *lesson.Env) (err error) {
+				env.Rewrite, err = kit.Rewriter(asProbe(env)).Rewrite(ctx, newVersion)
+				return err
 			},
-			Kubectl: kit.Then(kit.FromManifest("kubectl apply", shared, "both"), raceByHand("", "", "kubectl create -f - <<EOF\n"+strings.ReplaceAll(racer, "RACER", "race-$i")+"\nEOF")),
-			Change:  kit.Lines("~ spec.versions[v1beta1].storage  true, and at once:", "+ a widget at v1beta1", "  and back; again and again"),
-		}, tidy()},
+			Kubectl: kit.RewriteCommands("NEW"),
+			Change:  kit.Lines("~ every widget: a merge patch {} at v1beta1"),
+		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"new", "some", "old"},
 			Answer: func(e lesson.Evidence) (string, error) {
-				o := observed(e, "race")
+				o := observed(e, "ask")
 				late := o.Stored.ByVersion[oldVersion]
 				return kit.Choose([]string{"new", "old", "some"}, late == 0 && o.Stored.Total > 0, late == o.Stored.Total && late > 0, late > 0)
 			},
 		},
 		Checks: []lesson.Check{
-			{ID: "late", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: storedLate("race", http.MethodPost)},
-			{ID: "tidied", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: allAtNew},
-		},
-	}
-}
-
-func raceMigrator() lesson.Step {
-	return lesson.Step{
-		ID: "migrator",
-		Actions: []lesson.Action{{
-			ID: "migrate",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				return race(ctx, env, false, func(name string) error { return kit.Patch(ctx, env, newVersion, name, "{}") })
-			},
-			Kubectl: raceByHand(storeAtOldByHand, "", rewriteByHand),
-			Change:  kit.Lines("~ spec.versions[v1beta1].storage  true, and at once:", "~ a widget: a merge patch {} at v1beta1", "  for every widget"),
-		}, trim(), askRemoval(lesson.Accepted), tidy()},
-		Predict: &lesson.Prediction{
-			Options: []string{"refused", "accepted"},
-			Answer: func(e lesson.Evidence) (string, error) {
-				x := kit.AskedCRD(e)
-				return kit.Choose([]string{"refused", "accepted"}, x != nil && x.Refused(), x != nil)
-			},
-		},
-		Checks: []lesson.Check{
-			{ID: "answered", Kind: lesson.Done, Eval: everyTry(http.MethodPatch)},
-			{ID: "late", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: storedLate("ask", http.MethodPatch)},
+			{ID: "answered", Kind: lesson.Done, Eval: everyTry},
+			{ID: "late", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: storedLate},
 			{ID: "record", Kind: lesson.Done, Eval: kit.Record(newVersion)},
 			{ID: "removable", Kind: lesson.Done, Eval: kit.WouldAccept},
-			{ID: "tidied", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: allAtNew},
+			{ID: "tidied", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: kit.StoredAt(func(e lesson.Evidence) map[string]int {
+				return map[string]int{newVersion: e.Total()}
+			})},
 		},
 	}
 }
 
 func raceWaits() lesson.Step {
+	gone := remove()
+	gone.Do = func(ctx context.Context, env *lesson.Env) error {
+		return kit.Replacing(ctx, env, newVersion, func() error { return kit.ApplyCRD(ctx, env, raceStep, "remove") })
+	}
 	return lesson.Step{
 		ID: "wait",
 		Actions: []lesson.Action{{
-			ID: "migrate",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				return race(ctx, env, true, func(name string) error { return kit.Patch(ctx, env, newVersion, name, "{}") })
-			},
-			Kubectl: raceByHand(storeAtOldByHand, "sleep 1; ", rewriteByHand),
-			Change:  kit.Lines("~ spec.versions[v1beta1].storage  true, and *wait*:", "~ a widget: a merge patch {} at v1beta1", "  for every widget"),
-		}, trim(), remove()},
+			ID:      "migrate",
+			Do:      func(ctx context.Context, env *lesson.Env) error { return race(ctx, env, true) },
+			Kubectl: raceByHand("sleep 1; "),
+			Change:  kit.Lines("~ spec.versions[v1beta1].storage  true, and wait:", "~ a widget: a merge patch {} at v1beta1", "  back, and the next widget"),
+		}, trim(), relabel(), gone},
 		Judge: kit.Judge,
 		Predict: &lesson.Prediction{
 			Options: []string{"none", "some"},
@@ -122,7 +113,7 @@ func raceWaits() lesson.Step {
 			},
 		},
 		Checks: append([]lesson.Check{
-			{ID: "answered", Kind: lesson.Done, Eval: everyTry(http.MethodPatch)},
+			{ID: "answered", Kind: lesson.Done, Eval: everyTry},
 			{ID: "none-late", Kind: lesson.Done, Needs: lesson.NeedsBytes, Eval: func(e lesson.Evidence) lesson.Outcome {
 				o := observed(e, "migrate")
 				return lesson.Expected(kit.Counts(map[string]int{newVersion: o.Stored.Total}), kit.Counts(o.Stored.ByVersion))
@@ -133,18 +124,32 @@ func raceWaits() lesson.Step {
 
 // ── actions ──
 
-// race switches the storage version for every racer anew and has it written: at once, or when the switch is in effect. What
-// is put back for the next try is no part of what is shown.
-func race(ctx context.Context, env *lesson.Env, wait bool, write func(racer string) error) error {
-	unseen := asProbe(env)
+// createRacers creates those that are not there yet.
+func createRacers(ctx context.Context, env *lesson.Env) error {
 	for _, name := range racers {
-		if err := flip("back").Do(ctx, unseen); err != nil {
+		there, err := env.Probe().Get(ctx, env.Path(oldVersion, name), nil)
+		if err != nil {
 			return err
 		}
-		if err := storeAtOld(ctx, unseen, name); err != nil {
+		if there.Status == http.StatusOK {
+			continue
+		}
+		body := strings.ReplaceAll(kit.Kubectl(racer)(env)[0], "RACER", name)
+		if _, err := env.Client.Create(ctx, env.Path(oldVersion, ""), kit.Lab, []byte(body)); err != nil {
 			return err
 		}
-		if err := kit.ApplyCRD(ctx, env, shared, "switch"); err != nil {
+	}
+	return nil
+}
+
+// race switches the storage version for every racer anew and rewrites it: at once, or when the switch is in effect. What is put
+// back for the next try is no part of what is shown.
+func race(ctx context.Context, env *lesson.Env, wait bool) error {
+	for _, name := range racers {
+		if err := storeAtOld(ctx, asProbe(env), name); err != nil {
+			return err
+		}
+		if err := kit.ApplyCRD(ctx, env, raceStep, "switch"); err != nil {
 			return err
 		}
 		if wait {
@@ -152,7 +157,7 @@ func race(ctx context.Context, env *lesson.Env, wait bool, write func(racer stri
 				return err
 			}
 		}
-		if err := write(name); err != nil {
+		if err := kit.Patch(ctx, env, newVersion, name, "{}"); err != nil {
 			return err
 		}
 	}
@@ -160,77 +165,58 @@ func race(ctx context.Context, env *lesson.Env, wait bool, write func(racer stri
 	return err
 }
 
-// storeAtOld has an object stored at the old version, while that is the storage version; that it is not there is good.
+// storeAtOld makes the old version the storage version again, and has an object stored at it.
 func storeAtOld(ctx context.Context, env *lesson.Env, name string) error {
+	if err := flip(raceStep, "both").Do(ctx, env); err != nil {
+		return err
+	}
 	r, err := env.Client.Patch(ctx, env.Path(oldVersion, name), evidence.MergePatch, kit.Lab, []byte("{}"))
-	if err != nil || r.Status == http.StatusNotFound {
+	if err != nil {
 		return err
 	}
 	return r.Err()
 }
 
 // raceByHand are a few tries in a shell.
-func raceByHand(before, wait, write string) kit.Commands {
+func raceByHand(wait string) kit.Commands {
 	return func(env *lesson.Env) []string {
 		toOld, toNew := kit.StorageCommands(false)(env)[0], kit.StorageCommands(true)(env)[0]
-		return kit.Kubectl("for i in 01 02 03; do\n  " + toOld + "; sleep 1\n  " + before + toNew + "\n  " + wait + write + "\ndone")(env)
+		return kit.Kubectl(eachByHand + toOld + "; sleep 1\n  kubectl patch OLD race-$i --type=merge -p '{}'\n  " + toNew + "\n  " + wait + rewriteByHand)(env)
 	}
-}
-
-// tidy rewrites what chance has left at the old version, out of what is shown: the next step begins alike, whatever that was.
-func tidy() lesson.Action {
-	a := rewriteAll()
-	a.ID = "tidy"
-	a.Do = func(ctx context.Context, env *lesson.Env) (err error) {
-		env.Rewrite, err = kit.Rewriter(asProbe(env)).Rewrite(ctx, newVersion)
-		return err
-	}
-	return a
 }
 
 // ── evidence ──
 
-// written are the requests that wrote the racers, through the new version.
-func written(method string) func(lesson.Evidence, evidence.Exchange) bool {
-	return func(e lesson.Evidence, x evidence.Exchange) bool {
-		return slices.ContainsFunc(racers, func(name string) bool { return e.About(method, newVersion, name)(x) })
-	}
+// rewritten are the requests that rewrote the racers, through the new version.
+func rewritten(e lesson.Evidence, x evidence.Exchange) bool {
+	return x.ContentType == evidence.MergePatch && slices.ContainsFunc(racers, func(name string) bool { return e.About(http.MethodPatch, newVersion, name)(x) })
 }
 
 // everyTry checks that there were tries enough, and that the server accepted each.
-func everyTry(method string) func(lesson.Evidence) lesson.Outcome {
-	return func(e lesson.Evidence) lesson.Outcome {
-		const want = "every write is accepted"
-		tries := 0
-		for _, x := range e.Exchanges {
-			if !written(method)(e, x) {
-				continue
-			}
-			if x.Refused() {
-				return lesson.Holds(false, want, kit.Answer(x))
-			}
-			tries++
+func everyTry(e lesson.Evidence) lesson.Outcome {
+	const want = "every patch is accepted"
+	tries := 0
+	for _, x := range e.Exchanges {
+		if x.Actor == evidence.ByProbe || !rewritten(e, x) {
+			continue
 		}
-		return kit.Holds(tries >= triesByHand, want, fmt.Sprintf("tried: %d", tries))
+		if x.Refused() {
+			return lesson.Holds(false, want, kit.Answer(x))
+		}
+		tries++
 	}
+	return kit.Holds(tries >= triesByHand, want, fmt.Sprintf("tried: %d", tries))
 }
 
 // storedLate checks that racers were stored at the old version all the same. That is chance.
-func storedLate(action, method string) func(lesson.Evidence) lesson.Outcome {
-	return func(e lesson.Evidence) lesson.Outcome {
-		if o := everyTry(method)(e); o.Result != lesson.Passed {
-			return o
-		}
-		o := observed(e, action)
-		late := o.Stored.ByVersion[oldVersion]
-		if late == 0 {
-			return notShown(e, written(method))
-		}
-		return lesson.Holds(true, "some are stored at "+oldVersion, fmt.Sprintf("%d of %d", late, o.Stored.Total))
+func storedLate(e lesson.Evidence) lesson.Outcome {
+	if o := everyTry(e); o.Result != lesson.Passed {
+		return o
 	}
-}
-
-// allAtNew checks that nothing is stored at the old version any more.
-func allAtNew(e lesson.Evidence) lesson.Outcome {
-	return kit.StoredAt(func(e lesson.Evidence) map[string]int { return map[string]int{newVersion: max(e.Total(), triesByHand)} })(e)
+	o := observed(e, "ask")
+	late := o.Stored.ByVersion[oldVersion]
+	if late == 0 {
+		return notShown(e, rewritten)
+	}
+	return lesson.Holds(true, "some are stored at "+oldVersion, fmt.Sprintf("%d of %d", late, o.Stored.Total))
 }
