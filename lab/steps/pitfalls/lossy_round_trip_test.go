@@ -3,8 +3,10 @@ package pitfalls_test
 import (
 	"testing"
 
+	"github.com/crdlab/crdlab/lab"
 	"github.com/crdlab/crdlab/lab/evidence"
 	"github.com/crdlab/crdlab/lab/labtest"
+	"github.com/crdlab/crdlab/lab/lesson"
 	"github.com/crdlab/crdlab/lab/steps/pitfalls"
 )
 
@@ -46,4 +48,22 @@ func TestLossyRoundTrip(t *testing.T) {
 		"limit":    {Alter: labtest.ViewOf("alpha", "v1beta1", "spec", "tier", nil), Right: "nothing"},
 		"way-back": {Alter: labtest.Answered("GET", "/widgets/alpha", 200), Right: "read"},
 	}, "stash") // the webhook is the lab's own
+}
+
+// TestAResetBringsTheFirstReleaseBack: whoever begins again meets the webhook that drops.
+func TestAResetBringsTheFirstReleaseBack(t *testing.T) {
+	t.Parallel()
+	s := labtest.Start(t, pitfalls.LossyRoundTrip())
+	for _, until := range []string{"stash", "drop"} {
+		if err := lab.Run(t.Context(), s, until, func(step *lab.Step) {
+			if step.Result != lesson.Passed {
+				t.Errorf("until %s, %s %s: %v", until, step.ID, step.Result, step.Err)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Reset(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
