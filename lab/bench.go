@@ -8,6 +8,7 @@ import (
 	"github.com/crdlab/crdlab/lab/conversion"
 	"github.com/crdlab/crdlab/lab/conversion/bench"
 	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/lesson"
 )
 
 // Bench tries every operation under some faults of the track's webhook, all where none is named, and tells each cell. It
@@ -26,6 +27,9 @@ func (s *Session) Bench(ctx context.Context, faults []string, each func(bench.Ce
 	server := s.webhook
 	if server == nil {
 		return fmt.Errorf("the track %s has no webhook", s.opts.Track.ID)
+	}
+	if !Benchable(s.opts.Track) {
+		return errors.New("the webhook of this track converts other fields than those of the bench; the track webhook has one that can be tried")
 	}
 	client, err := evidence.NewClient(s.opts.Cluster.Config(), s.log)
 	if err != nil {
@@ -50,6 +54,9 @@ func (s *Session) Bench(ctx context.Context, faults []string, each func(bench.Ce
 	}
 	return err
 }
+
+// Benchable says whether the webhook of a track converts what the bench's objects have.
+func Benchable(t *lesson.Track) bool { return t.Mappings != nil && t.Group == lesson.Webhook }
 
 func benchRows(ids []string) ([]conversion.Fault, error) {
 	if len(ids) == 0 {

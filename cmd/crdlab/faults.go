@@ -16,7 +16,7 @@ var toTryFaults = intent{"try the faults of a webhook on this cluster",
 // benchable refuses --faults where it means nothing.
 func (f *runFlags) benchable(track *lesson.Track) error {
 	switch {
-	case track.Mappings == nil:
+	case !lab.Benchable(track):
 		return usage("the track %s has no webhook whose faults could be tried; crdlab run webhook --faults does that", track.ID)
 	case f.until != "":
 		return usage("--faults runs no step, and so --until says nothing; leave one of them out")

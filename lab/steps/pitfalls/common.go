@@ -461,3 +461,15 @@ func quietly(a lesson.Action) lesson.Action {
 	}
 	return a
 }
+
+// declare applies the CRD of a step's manifest that declares a field of spec at a version as well, and waits until an object
+// shows it there.
+func declare(ctx context.Context, env *lesson.Env, step, version, object, field string) error {
+	if err := kit.ApplyCRD(ctx, env, step, "declare"); err != nil {
+		return err
+	}
+	return kit.Until(ctx, env, env.Path(version, object), func(r *evidence.Response) bool {
+		_, shown := kit.ResponseField(&r.Exchange, "spec", field)
+		return shown
+	})
+}

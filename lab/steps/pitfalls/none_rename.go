@@ -92,14 +92,7 @@ func noneRenameWayBack() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "declare",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := kit.ApplyCRD(ctx, env, step, "declare"); err != nil {
-					return err
-				}
-				shows := func(r *evidence.Response) bool {
-					_, there := kit.ResponseField(&r.Exchange, "spec", oldName)
-					return there
-				}
-				if err := kit.Until(ctx, env, env.Path(newVersion, charlie), shows); err != nil {
+				if err := declare(ctx, env, step, newVersion, charlie, oldName); err != nil {
 					return err
 				}
 				if err := kit.Get(ctx, env, newVersion, alpha); err != nil {

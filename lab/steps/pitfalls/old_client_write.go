@@ -72,14 +72,7 @@ func oldClientWayBack() lesson.Step {
 		Actions: []lesson.Action{{
 			ID: "declare",
 			Do: func(ctx context.Context, env *lesson.Env) error {
-				if err := kit.ApplyCRD(ctx, env, step, "declare"); err != nil {
-					return err
-				}
-				shows := func(r *evidence.Response) bool {
-					_, there := kit.ResponseField(&r.Exchange, "spec", "tier")
-					return there
-				}
-				return kit.Until(ctx, env, env.Path(oldVersion, bravo), shows)
+				return declare(ctx, env, step, oldVersion, bravo, "tier")
 			},
 			Kubectl: kit.Then(kit.FromManifest("kubectl apply", step, "declare"), kit.Kubectl("sleep 1")),
 			Change:  kit.Lines("+ spec.versions[v1alpha1]  tier as well"),
