@@ -23,7 +23,7 @@ func StorageSwitchRace() *lesson.Track {
 // racers are the objects of the track, one for each try: it is rewritten once, after a switch of its own. Chance decides how
 // many of them are stored at the old version then; so many tries all but never miss.
 var racers = func() (names []string) {
-	for i := range 16 {
+	for i := range 12 {
 		names = append(names, fmt.Sprintf("race-%02d", i+1))
 	}
 	return names
