@@ -23,7 +23,7 @@ func StorageSwitchRace() *lesson.Track {
 // racers are the objects of the track, one for each try: it is rewritten once, after a switch of its own. Chance decides how
 // many of them are stored at the old version then; so many tries all but never miss.
 var racers = func() (names []string) {
-	for i := range 16 {
+	for i := range 12 {
 		names = append(names, fmt.Sprintf("race-%02d", i+1))
 	}
 	return names
@@ -32,13 +32,10 @@ var racers = func() (names []string) {
 // racer is such an object. RACER stands for its name.
 const racer = `{"apiVersion":"GROUP/OLDVERSION","kind":"Widget","metadata":{"name":"RACER","labels":{"app.kubernetes.io/managed-by":"crdlab"}},"spec":{"size":1}}`
 
-// By hand the tries are fewer.
-const (
-	triesByHand   = 3
-	eachByHand    = "for i in 01 02 03; do\n  "
-	createByHand  = eachByHand + "echo '" + racer + `' | sed "s/RACER/race-$i/" | kubectl apply -f -` + "\ndone"
-	rewriteByHand = "kubectl patch NEW race-$i --type=merge -p '{}'\ndone"
-)
+// triesByHand is how many of them a shell takes.
+const triesByHand = 3
+
+func eachByHand(commands string) string { return "for i in 01 02 03; do\n  " + commands + "\ndone" }
 
 // raceStep has the manifests of the CRD: here the new version has no default, for whether one gets into the bytes would be
 // chance as well.
@@ -50,7 +47,7 @@ func raceHasty() lesson.Step {
 		Actions: []lesson.Action{created(), {
 			ID:      "widgets",
 			Do:      createRacers,
-			Kubectl: kit.Kubectl(createByHand),
+			Kubectl: kit.Kubectl(eachByHand("echo '" + racer + `' | sed "s/RACER/race-$i/" | kubectl apply -f -`)),
 			Change:  kit.Lines("+ the widgets  at v1alpha1"),
 		}, {
 			ID:      "migrate",
@@ -181,7 +178,7 @@ func storeAtOld(ctx context.Context, env *lesson.Env, name string) error {
 func raceByHand(wait string) kit.Commands {
 	return func(env *lesson.Env) []string {
 		toOld, toNew := kit.StorageCommands(false)(env)[0], kit.StorageCommands(true)(env)[0]
-		return kit.Kubectl(eachByHand + toOld + "; sleep 1\n  kubectl patch OLD race-$i --type=merge -p '{}'\n  " + toNew + "\n  " + wait + rewriteByHand)(env)
+		return kit.Kubectl(eachByHand(toOld + "; sleep 1\n  kubectl patch OLD race-$i --type=merge -p '{}'\n  " + toNew + "\n  " + wait + "kubectl patch NEW race-$i --type=merge -p '{}'"))(env)
 	}
 }
 
