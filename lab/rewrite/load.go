@@ -35,19 +35,6 @@ type Load struct {
 	MemoryBytes int64   `json:"memoryBytes,omitempty"` // of the API server, at the end; 0 where it does not tell
 }
 
-// Loaded sums up all parts that were measured; what cannot be summed up is left out.
-func (r *Result) Loaded() Load {
-	var all Load
-	for _, l := range r.Loads {
-		all.Written += l.Written
-		all.Events += l.Events
-		all.Resumed += l.Resumed
-		all.Reads += l.Reads
-		all.Watchers, all.Lost, all.MemoryBytes = l.Watchers, l.Lost, max(all.MemoryBytes, l.MemoryBytes)
-	}
-	return all
-}
-
 // MegaBytes is the memory for people.
 func (l Load) MegaBytes() int64 { return l.MemoryBytes >> 20 }
 
@@ -65,6 +52,9 @@ type Bystanders struct {
 	rewriter *Rewriter
 	client   *evidence.Client
 	reads    string // the path that is read
+	version  string // at which the objects are watched, and to be stored
+	first    int    // how many were stored at it at first
+	told     tally  // the last one
 	watchers []*watcher
 	resumed  atomic.Int64
 	failed   atomic.Pointer[error] // why a watch could not go on
@@ -79,11 +69,17 @@ type watcher struct {
 	lost   atomic.Bool
 }
 
-// Bystanders begins to watch the objects at a version, so many times. Close ends it.
+// Bystanders begins to watch the objects, so many times, at the version to which they are to be rewritten. It needs to read the
+// bytes. Close ends it.
 func (r *Rewriter) Bystanders(ctx context.Context, version, object string, watchers int) (*Bystanders, error) {
 	ctx, end := context.WithCancel(ctx)
 	b := &Bystanders{rewriter: r, client: r.Client.As(evidence.ByProbe).Unrecorded(), reads: evidence.ObjectPath(r.Resource, version, r.Namespace, object),
-		grown: make(chan struct{}, 1), end: end}
+		version: version, grown: make(chan struct{}, 1), end: end, told: tally{events: make([]int, watchers)}}
+	var err error
+	if b.first, err = b.stored(ctx); err != nil {
+		end()
+		return nil, fmt.Errorf("count %s: %w", r.Resource, err)
+	}
 	all := evidence.CollectionPath(r.Resource, version, r.Namespace)
 	page, err := list(ctx, b.client, all, url.Values{"limit": {"1"}})
 	for range watchers {
@@ -175,76 +171,83 @@ func (b *Bystanders) Close() {
 }
 
 // During does a work to its end, and tells what it was for the bystanders. Where it was interrupted, that is in the Load; any
-// other error of it is returned.
-func (b *Bystanders) During(ctx context.Context, target string, work func(context.Context) error) (*Load, error) {
-	before, err := b.stored(ctx, target)
-	if err != nil {
-		return nil, err
-	}
-	seen, resumed := b.events(), b.resumed.Load()
+// other error of it is returned. What a killed work had sent, and the server did later, counts for the next one.
+func (b *Bystanders) During(ctx context.Context, work func(context.Context) error) (*Load, error) {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	took := make(chan []time.Duration, 1)
 	go func() { took <- b.read(reading) }() // ends with the context, when it has read often enough
 	began := time.Now()
-	err = work(ctx)
-	load := &Load{Interrupted: errors.Is(err, ErrInterrupted)}
+	err := work(ctx)
 	lasted := time.Since(began).Seconds()
 	stop()
-	load.measure(<-took)
-	if err != nil && !load.Interrupted {
+	reads := <-took
+	interrupted := errors.Is(err, ErrInterrupted)
+	if err != nil && !interrupted {
 		return nil, err
 	}
-	after, err := b.stored(ctx, target)
-	if err != nil {
+	before := b.told
+	if err := b.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	load.Written = after - before
-	load.Rate = float64(load.Written) / lasted
-	if err := b.catchUp(ctx, seen, load.Written); err != nil {
-		return nil, err
-	}
-	for i, n := range b.events() {
+	load := b.since(before)
+	load.Interrupted, load.Rate = interrupted, float64(load.Written)/lasted
+	load.measure(reads)
+	load.MemoryBytes, err = b.memory(ctx)
+	return load, err
+}
+
+// All is what everything since the beginning was for the bystanders, as far as it can be summed up.
+func (b *Bystanders) All() *Load { return b.since(tally{events: make([]int, len(b.watchers))}) }
+
+// tally is what was counted at a moment.
+type tally struct {
+	written int // objects that are stored at the version, beyond those that were at first
+	events  []int
+	resumed int
+}
+
+// since is what has been counted beyond another tally. A watcher that has lost its place is not counted.
+func (b *Bystanders) since(before tally) *Load {
+	load := &Load{Written: b.told.written - before.written, Resumed: b.told.resumed - before.resumed}
+	for i, n := range b.told.events {
 		if b.watchers[i].lost.Load() {
 			load.Lost++
 			continue
 		}
 		load.Watchers++
-		load.Events += n - seen[i]
+		load.Events += n - before.events[i]
 	}
-	load.Resumed = int(b.resumed.Load() - resumed)
-	load.MemoryBytes, err = b.memory(ctx)
-	return load, err
+	return load
 }
 
 // ErrInterrupted is the cause of a context that ends a work in its middle, as its program's end would.
 var ErrInterrupted = errors.New("the work was interrupted")
 
-func (b *Bystanders) stored(ctx context.Context, version string) (int, error) {
+// stored counts the objects at the version, by their bytes.
+func (b *Bystanders) stored(ctx context.Context) (int, error) {
 	c, err := storage.Count(ctx, b.rewriter.Storage, b.rewriter.Resource)
-	return c.ByVersion[version], err
+	return c.ByVersion[b.version], err
 }
 
-func (b *Bystanders) events() []int {
-	out := make([]int, len(b.watchers))
-	for i, w := range b.watchers {
-		out[i] = int(w.events.Load())
+// catchUp waits until every watcher was sent what was written, and counts.
+func (b *Bystanders) catchUp(ctx context.Context) error {
+	now, err := b.stored(ctx)
+	if err != nil {
+		return err
 	}
-	return out
-}
-
-// catchUp waits until every watcher was sent what was written.
-func (b *Bystanders) catchUp(ctx context.Context, seen []int, written int) error {
+	written := now - b.first
 	ctx, cancel := context.WithTimeoutCause(ctx, caughtUp, fmt.Errorf("the watches of %s were not sent all %d writes within %s", b.rewriter.Resource, written, caughtUp))
 	defer cancel()
 	for {
-		behind := 0
-		for i, n := range b.events() {
-			if !b.watchers[i].lost.Load() {
-				behind = max(behind, seen[i]+written-n)
-			}
+		at, behind := tally{written: written, resumed: int(b.resumed.Load())}, false
+		for _, w := range b.watchers {
+			n := int(w.events.Load())
+			at.events = append(at.events, n)
+			behind = behind || n < written && !w.lost.Load()
 		}
-		if behind == 0 {
+		if !behind {
+			b.told = at
 			return nil
 		}
 		if why := b.failed.Load(); why != nil {

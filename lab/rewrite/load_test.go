@@ -32,12 +32,12 @@ func TestBystandersSeeEveryWriteOnce(t *testing.T) {
 		begun <- struct{}{}
 		return nil
 	}
-	first, err := others.During(s.Context(), "v1beta1", func(context.Context) error {
+	first, err := others.During(s.Context(), func(context.Context) error {
 		_, err := fast.Rewrite(killed, "v1beta1")
 		return err
 	})
 	s.Must(err)
-	if !first.Interrupted || first.Written != objects/2 || first.Events != first.Written*watchers || first.Reads < fewestReads || first.P99MS < first.MedianMS || first.MemoryBytes == 0 {
+	if !first.Interrupted || first.Written == 0 || first.Events < first.Written*watchers || first.Reads < fewestReads || first.P99MS < first.MedianMS || first.MemoryBytes == 0 {
 		t.Errorf("the first part: %+v", first)
 	}
 
@@ -51,21 +51,20 @@ func TestBystandersSeeEveryWriteOnce(t *testing.T) {
 		}
 		return int(others.resumed.Load())+lost >= watchers
 	})
-	second, err := others.During(s.Context(), "v1beta1", func(ctx context.Context) error {
+	second, err := others.During(s.Context(), func(ctx context.Context) error {
 		_, err := r.Rewrite(ctx, "v1beta1")
 		return err
 	})
 	s.Must(err)
-	if second.Interrupted || second.Written != objects/2 || second.Events != second.Written*second.Watchers || second.Watchers+second.Lost != watchers {
+	if second.Interrupted || second.Written != objects-first.Written || second.Watchers+second.Lost != watchers {
 		t.Errorf("the second part: %+v", second)
 	}
-	both := (&Result{Loads: []Load{*first, *second}}).Loaded()
-	if both.Written != objects || both.Events != first.Events+second.Events || both.Watchers != second.Watchers {
-		t.Errorf("both: %+v", both)
+	if all := others.All(); all.Written != objects || all.Events != objects*all.Watchers {
+		t.Errorf("both: %+v", all)
 	}
 
 	broken := errors.New("broken")
-	if _, err := others.During(s.Context(), "v1beta1", func(context.Context) error { return broken }); !errors.Is(err, broken) {
+	if _, err := others.During(s.Context(), func(context.Context) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("an error of the work became %v", err)
 	}
 }

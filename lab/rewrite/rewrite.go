@@ -91,6 +91,7 @@ type Result struct {
 	EntriesAfter  map[string]int `json:"entriesAfter,omitempty"`
 	DurationMS    float64        `json:"durationMs"`
 	Loads         []Load         `json:"loads,omitempty"`     // what its parts were for others, where that was measured
+	Loaded        *Load          `json:"loaded,omitempty"`    // all of them together
 	Migration     *Migration     `json:"migration,omitempty"` // the StorageVersionMigration that did it; nil where the lab did
 	Guard         Guard          `json:"-"`                   // the CRD as it was at the start: what Trim is to be given
 }
