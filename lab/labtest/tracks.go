@@ -12,8 +12,8 @@ var NotOnEmbedded = map[string]string{
 	"pitfalls/svm-record": "the embedded server has no controllers, so it does not offer StorageVersionMigration",
 }
 
-// fewWidgets are enough for a test of a track of many.
-const fewWidgets = 60
+// fewWidgets are enough for a test of a track of many; an observation holds all of them whole.
+const fewWidgets = 40
 
 // OnEmbedded are the tracks that the embedded server can carry, with fewer objects where a track is of many.
 func OnEmbedded() []*lesson.Track {

@@ -150,7 +150,7 @@ func oldRelease() lesson.Action {
 		Do: func(ctx context.Context, env *lesson.Env) error {
 			return kit.Replacing(ctx, env, oldVersion, func() error { return kit.ApplyCRD(ctx, env, shared, "crd") })
 		},
-		Kubectl: kit.Then(kit.FromManifest("kubectl apply", shared, "crd"), kit.Kubectl("sleep 2")),
+		Kubectl: kit.FromManifest("kubectl apply", shared, "crd"),
 		Change:  kit.Lines("- spec.versions[v1beta1]", "  the CRD of the old release"),
 	}
 }

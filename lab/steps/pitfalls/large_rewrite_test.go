@@ -16,7 +16,7 @@ func TestLargeRewrite(t *testing.T) {
 		"many/record": labtest.Record("v1alpha1"),
 
 		"rewrite/killed":     loads(func(full, _ *rewrite.Load) { full.Interrupted = false }),
-		"rewrite/killed all": loads(func(full, _ *rewrite.Load) { full.Written = 60 }),
+		"rewrite/killed all": loads(func(full, _ *rewrite.Load) { full.Written = 40 }),
 		"rewrite/resumed":    loads(func(_, polite *rewrite.Load) { polite.Written-- }),
 		"rewrite/once": func(e *lesson.Evidence) {
 			r := *e.Rewrite
@@ -37,7 +37,7 @@ func TestLargeRewrite(t *testing.T) {
 // notSoLarge is the track with fewer objects.
 func notSoLarge() *lesson.Track {
 	track := pitfalls.LargeRewrite()
-	track.Widgets = 60
+	track.Widgets = 40
 	return track
 }
 
