@@ -19,9 +19,10 @@ const keepTime = 2 * time.Second
 // keeper knows where the learner left each track, and keeps what they do in the lab. A nil one keeps nothing: nobody learns
 // where the input is no terminal.
 type keeper struct {
-	folder kept.Folder
-	before map[string]*kept.Progress // by track
-	lost   error                     // what could not be read
+	folder  kept.Folder
+	learner string
+	before  map[string]*kept.Progress // by track
+	lost    error                     // what could not be read
 
 	mu     sync.Mutex
 	unkept error // what could not be written
@@ -32,7 +33,7 @@ func (a *app) keeper(ctx context.Context) *keeper {
 	if !isTerminal(a.in) {
 		return nil
 	}
-	k := &keeper{before: map[string]*kept.Progress{}}
+	k := &keeper{learner: a.place.learner, before: map[string]*kept.Progress{}}
 	if k.folder, k.lost = kept.Own(); k.lost != nil {
 		return k
 	}
@@ -86,6 +87,19 @@ func (k *keeper) left(t *lesson.Track) views.Left {
 	}
 	out.Right, out.Given = p.Predicted()
 	return out
+}
+
+// again reads once more where the learner left a track, of which a session has ended.
+func (k *keeper) again(ctx context.Context, t *lesson.Track) views.Left {
+	if k == nil || k.lost != nil {
+		return views.Left{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, keepTime)
+	defer cancel()
+	if p, err := k.folder.Load(ctx, k.learner, t.ID); err == nil && p != nil {
+		k.before[t.ID] = p
+	}
+	return k.left(t)
 }
 
 // chosen is the track in whose middle the learner was last; empty where there is none.

@@ -76,6 +76,13 @@ func (a *app) open(ctx context.Context, at *place, wayOn string, tracks []*lesso
 			}
 			return keep.session(s), nil
 		},
+		Left: func(ctx context.Context, id string) views.Left {
+			track, err := findTrack(id)
+			if err != nil {
+				return views.Left{}
+			}
+			return keep.again(ctx, track)
+		},
 		Chosen:      keep.chosen(),
 		Unavailable: func(ctx context.Context) (map[string]string, error) { return unavailable(ctx, server.running()) },
 		Report:      writeReport,

@@ -737,3 +737,34 @@ func TestCtrlZStopsAndFgBringsTheScreenBack(t *testing.T) {
 	x.press("q")
 	x.leave(0)
 }
+
+// TestATrackIsLeftForTheList leaves a track in its middle and by its last step, each for another one.
+func TestATrackIsLeftForTheList(t *testing.T) {
+	t.Parallel()
+	x := openTerminal(t, 120, 30)
+	x.begin()
+	x.press(enter)
+	x.offers("enter go on")
+	x.press(enter)
+	x.offers("enter apply")
+	x.press("\x1b")
+	x.see("Leave the track?")
+	x.press(enter)
+	x.see("your objects, when a CRD changes its version", "step 2 of 11")
+	x.press("\t", "\t") // to the pitfalls
+	x.see("▸ pitfalls/early-trim")
+	x.press(enter)
+	for range pitfalls.EarlyTrim().Steps[1:] {
+		x.offers("enter apply")
+		x.press(enter)
+		x.offers("enter go on")
+		x.press(enter)
+	}
+	x.offers("enter apply")
+	x.press(enter)
+	x.offers("enter to the tracks")
+	x.press(enter)
+	x.see("your objects, when a CRD changes its version", "✓ done")
+	x.press("q")
+	x.leave(0)
+}

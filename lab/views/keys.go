@@ -38,7 +38,7 @@ func newKeyMap() keyMap {
 		WhatIf:      bind("w", "what if: an accident", "w"),
 		Pause:       bind("p", "pause a rewrite", "p"),
 		RewriteWith: bind("v", "rewrite with patch, svm", "v"),
-		Escape:      bind("esc", "cancel, return", "esc"),
+		Escape:      bind("esc", "cancel, return, leave", "esc"),
 		Faults:      bind("f", "faults of the webhook", "f"),
 		Switch:      bind("enter", "switch on or off", "enter", "space"),
 		Heal:        bind("0", "heal", "0"),
@@ -126,6 +126,7 @@ func (s *screen) nextKeys(k keyMap) []hint {
 	case s.step.Phase == lab.Applied && st.Current == len(st.Steps)-1 && s.branch != nil:
 		out = append(out, of(k.Apply).as(s.branch.place.wayBack()), of(k.Back).as("look back"), of(k.Reset).as("reset"))
 	case s.step.Phase == lab.Applied && st.Current == len(st.Steps)-1:
+		out = append(out, of(k.Apply).as("to the tracks"))
 		if k.Export.Enabled() {
 			out = append(out, of(k.Export))
 		}

@@ -2,6 +2,7 @@ package views
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +15,7 @@ import (
 	"github.com/crdlab/crdlab/lab/verdict"
 )
 
-// outcome is what happened, always in this order: the prediction, refusals, why, and what holds.
+// outcome is what happened, always in this order: the prediction, why, refusals, and what holds.
 func (s *screen) outcome(w int) []string {
 	var foretold, refusals, why []string
 	switch {
@@ -24,12 +25,12 @@ func (s *screen) outcome(w int) []string {
 		foretold = s.foretold(w)
 	}
 	if all := wanted(s.step); len(all) > 0 {
-		refusals = append(s.refused(all[0], w, s.lay.form == formTabs && s.lay.zoomOn == noZoom), s.refusedToo(all, w)...)
+		refusals = append(s.refused(all[0], w, s.lay.form != formWide && s.lay.zoomOn == noZoom), s.refusedToo(all, w)...)
 	}
 	if !s.failed() && s.step.Explanation != "" && !s.aside {
 		why = s.pen.prose(s.quietly(), s.step.Explanation, w)
 	}
-	return s.spaced([][]string{foretold, refusals, why, s.holding(w)})
+	return s.spaced([][]string{foretold, why, refusals, s.holding(w)})
 }
 
 // past is what was said before a step that is looked back at.
@@ -176,7 +177,11 @@ func (s *screen) refused(x evidence.Exchange, w int, tight bool) []string {
 	if field != "" {
 		title += s.say(s.dim, field) + " "
 	}
-	f := frame{line: s.dim, title: title, note: s.dim.of("refused, as intended")}
+	said := "refused, as intended"
+	if x.Status >= http.StatusInternalServerError { // nobody refuses by that
+		said = "failed, as expected"
+	}
+	f := frame{line: s.dim, title: title, note: s.dim.of(said)}
 	return box(f, body, w, len(body)+2)
 }
 

@@ -39,7 +39,7 @@ func TestTheOrderIsAlwaysTheSame(t *testing.T) {
 		m, _ := with(t, refused, z[0], z[1])
 		texts := []string{"refused, as intended", "✓ 0 of 6 objects"}
 		if s := m.screen(); !s.aside {
-			texts = slices.Insert(texts, 1, "Only a person")
+			texts = slices.Insert(texts, 0, "Only a person")
 		} else if !strings.Contains(ansi.Strip(strings.Join(s.card(), "\n")), "Only a person") {
 			t.Errorf("%v: the explanation is neither in the text nor in the card", z)
 		}

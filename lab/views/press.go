@@ -84,17 +84,19 @@ func (m *program) pressSight(k tea.KeyPressMsg, s *screen) tea.Cmd {
 	return nil
 }
 
-// escape undoes one thing: a call that goes on, a zoom, the look back, and at last an accident, if that is meant.
+// escape undoes one thing: a call that goes on, a zoom, the look back, and at last an accident or the track, if that is meant.
 func (m *program) escape() {
 	switch {
 	case m.call != nil:
 		m.cancelCall()
 	case m.sight.zoom != noZoom:
 		m.sight.zoom = noZoom
-	case m.sight.back < 0 && m.branch != nil:
-		m.dialogs = append(m.dialogs, leavingBranch{})
-	default:
+	case m.sight.back >= 0:
 		m.lookBack(m.state.Current)
+	case m.branch != nil:
+		m.dialogs = append(m.dialogs, leavingBranch{})
+	case m.current().Phase != lab.Running:
+		m.dialogs = append(m.dialogs, leavingTrack{})
 	}
 }
 
@@ -110,7 +112,7 @@ func (m *program) enter(s *screen) tea.Cmd {
 	case m.state.Current == len(m.state.Steps)-1 && m.branch != nil:
 		return m.comeBack()
 	case m.state.Current == len(m.state.Steps)-1:
-		m.sight.notice = notice{text: "That was the last step. e exports a report, ← looks back, r begins anew, q quits."}
+		return m.leaveTrack()
 	default:
 		return m.quick(func(s Session) error { s.Next(); return nil })
 	}

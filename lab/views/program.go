@@ -199,6 +199,8 @@ func (m *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.faulted(msg)
 	case triedMsg:
 		return m, m.heardTried(msg)
+	case leftMsg:
+		m.left(msg)
 	case savedMsg:
 		m.saved(msg)
 	}
@@ -271,7 +273,10 @@ func (m *program) open(track string) tea.Cmd {
 		way, name = m.lab.GoOn, fmt.Sprintf("rebuilding %s up to step %d", track, m.start.goOn)
 	}
 	m.call = &call{name, cancel}
+	earlier, begun := m.queue()
 	return func() tea.Msg {
+		<-earlier // the track before may still be ending
+		close(begun)
 		s, err := m.sessions.open(ctx, way, track)
 		return openedMsg{track, s, err, nil}
 	}

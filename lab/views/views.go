@@ -64,6 +64,8 @@ type Lab struct {
 	Phases <-chan Phase
 	// Open begins a track on the live cluster; GoOn begins one where the learner left it, with the steps before rebuilt.
 	Open, GoOn func(ctx context.Context, trackID string) (Session, error)
+	// Left says where the learner is in a track whose session has ended; nil where that is not kept.
+	Left func(ctx context.Context, trackID string) Left
 	// Chosen is the id of the track that is chosen at first; the first one where it is empty.
 	Chosen string
 	// Notice is said on the start screen, in one line, until the first key.

@@ -244,7 +244,7 @@ func (d *whatIf) list(m *program, w int, whole bool) []string {
 type leavingBranch struct{}
 
 func (leavingBranch) press(m *program, k tea.KeyPressMsg) (bool, tea.Cmd) {
-	if m.branch != nil && (key.Matches(k, m.keys.Apply) || k.String() == "y") {
+	if m.branch != nil && (key.Matches(k, m.keys.Apply, m.keys.WhatIf) || k.String() == "y") {
 		return true, m.comeBack()
 	}
 	return true, nil
