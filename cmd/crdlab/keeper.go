@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -141,7 +142,7 @@ type keptSession struct {
 func (s *keptSession) Close(ctx context.Context) error {
 	if err := s.recorder.Close(ctx); err != nil {
 		s.keeper.mu.Lock()
-		s.keeper.unkept = errors.Join(s.keeper.unkept, err)
+		s.keeper.unkept = cmp.Or(s.keeper.unkept, err) // one is enough to know what to do
 		s.keeper.mu.Unlock()
 	}
 	return s.Session.Close(ctx)

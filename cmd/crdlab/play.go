@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
 	"github.com/crdlab/crdlab/lab/cluster"
@@ -108,6 +109,9 @@ func (a *app) checkPlay(track *lesson.Track, f *playFlags, given func(flag strin
 	case a.canShow() && given("size"):
 		return usage("--size is of a recording without a terminal, and this one has its own size; leave it out, or give --plain too")
 	case a.canShow():
+		if w, h, err := term.GetSize(a.out.Fd()); f.record != "" && err == nil && (w < views.MinWidth || h < views.MinHeight) {
+			return usage("a window of %dx%d shows nothing to record; make it %dx%d or larger", w, h, views.MinWidth, views.MinHeight)
+		}
 		return nil
 	case f.record == "":
 		return usage("crdlab play needs a terminal to play in; give --record FILE for a recording without one, or use crdlab run %s", track.ID)
@@ -147,7 +151,11 @@ func (a *app) playTrack(ctx context.Context, track *lesson.Track, f playFlags, r
 
 // recordTrack plays a track and keeps the recording where the play came to its end. The file gets its name then, and not before.
 func (a *app) recordTrack(ctx context.Context, track *lesson.Track, f playFlags) error {
-	if _, err := os.Lstat(f.record); err == nil && !f.overwrite {
+	switch info, err := os.Lstat(f.record); {
+	case err != nil: // there is none yet
+	case !info.Mode().IsRegular(): // a folder, a device, a link: none of them is to be replaced
+		return usage("%s is there, and is no file that could be replaced; give --record another name", f.record)
+	case !f.overwrite:
 		return usage("%s is there already; give --record another file, or --overwrite too", f.record)
 	}
 	part, err := os.CreateTemp(filepath.Dir(f.record), "."+filepath.Base(f.record)+".*")
@@ -166,6 +174,7 @@ func (a *app) recordTrack(ctx context.Context, track *lesson.Track, f playFlags)
 		err = os.Rename(part.Name(), f.record)
 	}
 	if err != nil {
+		a.note("Nothing was recorded: the play did not come to its end.")
 		return errors.Join(err, os.Remove(part.Name()))
 	}
 	a.note("The recording is in %s; asciinema play %s shows it.", f.record, cluster.ShellWord(f.record))

@@ -362,7 +362,7 @@ func (m *program) press(k tea.KeyPressMsg) tea.Cmd {
 	case key.Matches(k, m.keys.Suspend):
 		return tea.Suspend
 	case key.Matches(k, m.keys.Interrupt):
-		m.interrupted = true
+		m.interrupted = m.player == nil || !m.player.over // a play that has come to its end is whole
 		return tea.Quit
 	}
 	if n := len(m.dialogs); n > 0 {
