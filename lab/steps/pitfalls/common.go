@@ -264,9 +264,7 @@ func notInVersions(version string) func(lesson.Evidence) lesson.Outcome {
 	}
 }
 
-// readable checks that every object can be read at the new version.
-var readable = readableAt(newVersion)
-
+// readableAt checks that every object can be read at a version.
 func readableAt(version string) func(lesson.Evidence) lesson.Outcome {
 	return func(e lesson.Evidence) lesson.Outcome {
 		const want = "200 for every object"
