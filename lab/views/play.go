@@ -365,5 +365,5 @@ func (p *player) hints(k keyMap) []hint {
 	default:
 		out = append(out, of(k.Hold).as("pause"))
 	}
-	return append(out, of(k.On), of(k.Help).as("keys"), of(k.Quit))
+	return append(out, hint{"→", k.On.Help().Desc}, of(k.Help).as("keys"), of(k.Quit))
 }

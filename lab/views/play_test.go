@@ -170,6 +170,16 @@ func stays(t *testing.T, cast []byte) (question, first, all time.Duration) {
 	return question, first, all
 }
 
+func TestAPlaySaysThatNobodyHasPredicted(t *testing.T) {
+	for _, z := range [][2]int{{160, 45}, {80, 24}} {
+		m, _ := with(t, wrong, z[0], z[1])
+		m.player = &player{}
+		if !onScreen(m, "✗ 1 was tried, and it is 2") {
+			t.Errorf("%v: the judgement is not on the screen:\n%s", z, ansi.Strip(strings.Join(m.lines(), "\n")))
+		}
+	}
+}
+
 // TestAPlayIsHeldAndHurried presses the keys of somebody who looks on. No rest ends here but by the test.
 func TestAPlayIsHeldAndHurried(t *testing.T) {
 	m, s := with(t, open, 160, 45)
@@ -217,8 +227,10 @@ func TestAPlayIsHeldAndHurried(t *testing.T) {
 		t.Errorf("where the window is too small it asks for %q", s.asked)
 	}
 	update(tea.WindowSizeMsg{Width: 160, Height: 45})
+	sees(" → next ")
 	acts(press("right"), "predict standard", "apply")
 	sees(" applied: Switch the storage version ")
+	sees(" 1 was tried, and so it is ")
 	if update(press("enter")); len(s.asked) > 2 {
 		t.Errorf("a key that is not the play's asks for %q", s.asked)
 	}
