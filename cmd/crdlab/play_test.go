@@ -15,7 +15,7 @@ import (
 func TestATrackPlaysItself(t *testing.T) {
 	t.Parallel()
 	x := openTerminal(t, 160, 45, "play", "migrate", "--pace", "10ms", "--until", "add-v1beta1")
-	x.see(" the end; q quits ", "2 of 11", "you said 1")
+	x.see(" the end; q quits ", "2 of 11", "1 was tried, and ")
 	x.offers("q quit")
 	x.press("q")
 	x.leave(0)
@@ -47,7 +47,7 @@ func TestAPlayIsPaused(t *testing.T) {
 func TestAPlayBeginsAtALaterStep(t *testing.T) {
 	t.Parallel()
 	x := openTerminal(t, 160, 45, "play", "migrate", "--pace", "10ms", "--from", "switch-storage", "--until", "switch-storage")
-	x.see(" the end; q quits ", "4 of 11", "you said 1")
+	x.see(" the end; q quits ", "4 of 11", "1 was tried, and ")
 	x.press("q")
 	x.leave(0)
 }

@@ -46,8 +46,8 @@ func option(step *lab.Step, id string) (number int, text string) {
 	return 0, ""
 }
 
-// judgement says how the prediction compares to what the server did.
-func judgement(step *lab.Step) string {
+// judgement says how the prediction compares to what the server did. In a play nobody has said it.
+func judgement(step *lab.Step, played bool) string {
 	given, _ := option(step, step.Given)
 	answer, _ := option(step, step.Answer)
 	switch {
@@ -57,10 +57,15 @@ func judgement(step *lab.Step) string {
 		return "the server did none of these"
 	case given == 0:
 		return fmt.Sprintf("it is %d", answer)
-	case given == answer:
-		return fmt.Sprintf("you said %d, and so it is", given)
 	}
-	return fmt.Sprintf("you said %d, and it is %d", given, answer)
+	said := fmt.Sprintf("you said %d", given)
+	if played {
+		said = fmt.Sprintf("%d was tried", given)
+	}
+	if given == answer {
+		return said + ", and so it is"
+	}
+	return fmt.Sprintf("%s, and it is %d", said, answer)
 }
 
 // judged is the judgement with its sign and the style of its frame.
@@ -109,7 +114,7 @@ func (s *screen) cardFrame() frame {
 		return frame{line: s.fg, heavy: s.focus.kind == onProse, title: " " + s.bold.of("No question here") + " ", foot: s.offered("enter apply")}
 	case done:
 		sign, line := s.judged()
-		return frame{line: line, title: " " + sign + s.bold.of(judgement(s.step)) + " "}
+		return frame{line: line, title: " " + sign + s.bold.of(judgement(s.step, s.player != nil)) + " "}
 	case s.step.Phase == lab.Running:
 		return frame{line: s.dim, title: " " + s.bold.of("Your prediction") + " "}
 	}

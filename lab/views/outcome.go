@@ -59,7 +59,7 @@ func (s *screen) spaced(parts [][]string) []string {
 
 // foretold says how the prediction went, where there is no card for it.
 func (s *screen) foretold(w int) []string {
-	said := judgement(s.step)
+	said := judgement(s.step, s.player != nil)
 	said = strings.ToUpper(said[:1]) + said[1:]
 	if _, text := option(s.step, s.step.Answer); text != "" {
 		said += ": " + text

@@ -297,7 +297,7 @@ func (p *plain) outcome(st *lab.State, step *lab.Step) {
 	if step.Question != "" && step.Phase == lab.Applied {
 		_, text := option(step, step.Answer)
 		p.gap()
-		p.item("Prediction: ", strings.TrimSuffix(judgement(step)+": "+unmarked(text), ": "))
+		p.item("Prediction: ", strings.TrimSuffix(judgement(step, false)+": "+unmarked(text), ": "))
 	}
 	p.gap()
 	p.checks(step)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -42,11 +43,14 @@ type player struct {
 	resting   bool   // there is the time to read it
 	rests     int    // how many there were: one that was cut short does nothing at its end
 	announced bool   // it was said that the step is to be applied
-	fresh     int    // how many lines have come into sight by reading on
 	toMark    string // the name of a step that the recording is still to mark
-	paused    bool
-	over      bool
-	err       error // why it ended before its end
+
+	read  map[string]bool // the lines of the step that were read, as their words
+	asked time.Duration   // how long a screen stood at the most before the step was applied
+
+	paused bool
+	over   bool
+	err    error // why it ended before its end
 }
 
 // situation is what a person takes in at once. There is another one when any of it has changed.
@@ -140,6 +144,7 @@ func (p *player) look(m *program) {
 	switch {
 	case now.step != p.seen.step:
 		p.announced, now.announced = false, false
+		p.read, p.asked = map[string]bool{}, 0
 		p.caption = fmt.Sprintf("step %d of %d: %s", now.step, len(m.state.Steps), step.Title)
 		p.toMark = fmt.Sprintf("%d %s", now.step, step.Title)
 	case now.phase == lab.Applied && p.seen.phase == lab.Ready:
@@ -196,20 +201,42 @@ func (p *player) rest(m *program) tea.Cmd {
 	}
 }
 
-// toRead is how long a person needs for what stands over the panes, where it is new; the least time elsewhere.
+// toRead is how long a person needs for what has newly come into sight over the panes. A result is read together with its
+// panes: it stays for at least as long as what was said before it.
 func (p *player) toRead(m *program) time.Duration {
-	if p.seen.announced || p.seen.phase == lab.Ready && p.seen.given != "" {
-		return p.Pace
+	words := 0
+	for _, line := range inSight(m.screen()) {
+		if !p.read[line] {
+			words += len(strings.Fields(line))
+		}
 	}
-	s := m.screen()
-	text := append(s.proseBand(), s.card()...)
-	if p.seen.scrolled > 0 { // the lines above were read before
-		body, _, h := s.proseParts()
-		to := min(len(body), p.seen.scrolled+h)
-		text = body[max(0, to-p.fresh):to]
+	least := p.Pace
+	if p.seen.phase == lab.Applied && p.seen.scrolled == 0 {
+		least = max(least, p.asked)
 	}
-	words := strings.FieldsFunc(ansi.Strip(strings.Join(text, "\n")), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	return max(p.Pace, p.Pace*time.Duration(len(words))/wordsAPace)
+	return max(least, p.Pace*time.Duration(words)/wordsAPace)
+}
+
+// takeIn notes what was read by now. What comes into sight next to it is new.
+func (p *player) takeIn(m *program) {
+	if p.seen.phase == lab.Ready {
+		p.asked = max(p.asked, p.toRead(m))
+	}
+	for _, line := range inSight(m.screen()) {
+		p.read[line] = true
+	}
+}
+
+// inSight are the lines over the panes, as their words alone: what is only marked in another way is not new.
+func inSight(s *screen) []string {
+	body, below, h := s.proseParts()
+	from := min(s.proseScroll, max(0, len(body)-h))
+	lines := slices.Concat(body[from:min(len(body), from+h)], below, s.card())
+	for i, l := range lines {
+		words := strings.FieldsFunc(ansi.Strip(l), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		lines[i] = strings.Join(words, " ")
+	}
+	return lines
 }
 
 // rested does the next thing at the end of a rest that was not cut short.
@@ -230,15 +257,14 @@ func (p *player) rested(m *program, msg restedMsg) tea.Cmd {
 
 // act does what a person would do next, and says so.
 func (p *player) act(m *program) tea.Cmd {
+	p.takeIn(m)
 	step, s := m.current(), m.screen()
 	switch {
 	case m.sight.proseScroll < s.proseOverflow():
 		p.caption = "reads on"
 		m.sight.focus = focus{onProse, 0}
 		_, _, h := s.proseParts()
-		from := m.sight.proseScroll
 		m.scroll(s, max(1, h-1))
-		p.fresh = m.sight.proseScroll - from
 		return nil
 	case step.Phase == lab.Ready && step.Given == "" && len(step.Options) > 0: // what one takes to be right does not matter here
 		p.caption = "chooses 1: " + unmarked(step.Options[0].Text)
@@ -339,5 +365,5 @@ func (p *player) hints(k keyMap) []hint {
 	default:
 		out = append(out, of(k.Hold).as("pause"))
 	}
-	return append(out, of(k.On), of(k.Help).as("keys"), of(k.Quit))
+	return append(out, hint{"→", k.On.Help().Desc}, of(k.Help).as("keys"), of(k.Quit))
 }

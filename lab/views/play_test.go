@@ -24,10 +24,10 @@ import (
 )
 
 // unseen plays a track without a terminal.
-func unseen(ctx context.Context, s Session, play Play) error {
+func unseen(ctx context.Context, s Session, play Play, w, h int) error {
 	l := &Lab{Start: func(context.Context) error { return nil }, Open: func(context.Context, string) (Session, error) { return s, nil }}
 	play.Unseen = true
-	return Run(ctx, l, Options{Track: "migrate", Play: &play, Theme: "dark", Profile: colorprofile.TrueColor, Width: 160, Height: 45})
+	return Run(ctx, l, Options{Track: "migrate", Play: &play, Theme: "dark", Profile: colorprofile.TrueColor, Width: w, Height: h})
 }
 
 // open is a step of which nothing is predicted yet.
@@ -39,7 +39,7 @@ func open() *lab.State {
 
 func TestAPlayDoesOneThingAtATime(t *testing.T) {
 	s := &fixedSession{state: open()}
-	if err := unseen(t.Context(), s, Play{Pace: time.Second, Until: "step-5"}); err != nil {
+	if err := unseen(t.Context(), s, Play{Pace: time.Second, Until: "step-5"}, 160, 45); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"predict standard", "apply", "next", "apply", "close"}; !slices.Equal(s.asked, want) {
@@ -49,7 +49,7 @@ func TestAPlayDoesOneThingAtATime(t *testing.T) {
 
 func TestAPlayBeginsWhereItIsTold(t *testing.T) {
 	s := &fixedSession{state: open()}
-	if err := unseen(t.Context(), s, Play{Pace: time.Second, From: "step-2", Until: "step-4"}); err != nil {
+	if err := unseen(t.Context(), s, Play{Pace: time.Second, From: "step-2", Until: "step-4"}, 160, 45); err != nil {
 		t.Fatal(err)
 	}
 	if want := "go to step-2"; s.asked[0] != want {
@@ -71,7 +71,7 @@ func TestAPlayEndsAtAStepThatFails(t *testing.T) {
 			if c.failed {
 				st.Steps[st.Current].Err = nil
 			}
-			err := unseen(t.Context(), &fixedSession{state: st}, Play{Pace: time.Second})
+			err := unseen(t.Context(), &fixedSession{state: st}, Play{Pace: time.Second}, 160, 45)
 			if err == nil || errors.Is(err, ErrStepFailed) != c.failed || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("it ended with %v", err)
 			}
@@ -83,6 +83,101 @@ func TestAPlayEndsAtAStepThatFails(t *testing.T) {
 func unanswered(st *lab.State) *lab.State {
 	st.Steps[st.Current].Err = errors.New("no answer")
 	return st
+}
+
+// answering is a session whose step comes to a result that is made up as well.
+type answering struct {
+	*fixedSession
+	result *lab.State
+}
+
+func (s answering) Apply(context.Context) error {
+	s.change(func(st *lab.State) { *st = *s.result })
+	return nil
+}
+
+// TestAPlayLeavesTheTimeToReadResults looks at the clock of the recording, for nobody waits.
+func TestAPlayLeavesTheTimeToReadResults(t *testing.T) {
+	long := func() *lab.State {
+		st := applied()
+		s := st.Steps[st.Current]
+		s.Explanation += "\n"
+		for day := range 20 {
+			s.Explanation += fmt.Sprintf("\nThe object of day %d has tier, for it was created afterwards.", day)
+		}
+		return st
+	}
+	for _, c := range []struct {
+		name   string
+		result func() *lab.State
+	}{{"explained", applied}, {"explained at length", long}, {"wrong", wrong}, {"refused", refused}, {"refused more than once", severalRefused}} {
+		for _, z := range [][2]int{{160, 45}, {120, 30}, {80, 24}} {
+			t.Run(fmt.Sprintf("%s %dx%d", c.name, z[0], z[1]), func(t *testing.T) {
+				result, asked := c.result(), c.result()
+				step := asked.Steps[asked.Current]
+				step.Phase, step.Given, step.Answer, step.Took, step.Checks, step.Exchanges, step.Actions = lab.Ready, "", "", 0, nil, nil, nil
+				given := step.Options[0].ID
+				of := result.Steps[result.Current]
+				of.Given = given
+				var file bytes.Buffer
+				err := unseen(t.Context(), answering{&fixedSession{state: asked}, result}, Play{Pace: time.Second, Until: step.ID, Record: &file}, z[0], z[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				question, answer, all := stays(t, file.Bytes())
+				if question <= time.Second || answer < question-time.Millisecond { // which is what a cast can tell apart
+					t.Errorf("the question stays for %s, and the result for %s", question, answer)
+				}
+				text := of.Explanation
+				for _, check := range of.Checks {
+					text += " " + check.Title
+				}
+				if want := time.Second * time.Duration(len(strings.Fields(text))) / wordsAPace; all < want {
+					t.Errorf("all of the result stays for %s; to read it takes %s", all, want)
+				}
+			})
+		}
+	}
+}
+
+// stays is how long the screens of a step are in sight: the longest before it is applied, the first of its result, and all
+// of its result.
+func stays(t *testing.T, cast []byte) (question, first, all time.Duration) {
+	t.Helper()
+	viewer := labtest.View(t, cast)
+	applied, results := false, 0
+	for code, _ := viewer.Event(); code != ""; {
+		screen, at := viewer.Text(), viewer.At
+		for code, _ = viewer.Event(); code != "" && viewer.At == at; code, _ = viewer.Event() {
+			screen = viewer.Text()
+		}
+		stay := viewer.At - at
+		applied = applied || strings.Contains(screen, " applied: ")
+		switch {
+		case code == "" || strings.Contains(screen, " the end "):
+			return question, first, all
+		case stay < time.Second:
+			t.Errorf("for %s there is\n%s", stay, screen)
+		case !applied:
+			question = max(question, stay)
+		default:
+			if results++; results == 1 {
+				first = stay
+			}
+			all += stay
+		}
+	}
+	return question, first, all
+}
+
+func TestAPlaySaysThatNobodyHasPredicted(t *testing.T) {
+	for _, z := range [][2]int{{160, 45}, {80, 24}} {
+		m, _ := with(t, wrong, z[0], z[1])
+		m.player = &player{}
+		if !onScreen(m, "✗ 1 was tried, and it is 2") {
+			t.Errorf("%v: the judgement is not on the screen:\n%s", z, ansi.Strip(strings.Join(m.lines(), "\n")))
+		}
+	}
 }
 
 // TestAPlayIsHeldAndHurried presses the keys of somebody who looks on. No rest ends here but by the test.
@@ -132,8 +227,10 @@ func TestAPlayIsHeldAndHurried(t *testing.T) {
 		t.Errorf("where the window is too small it asks for %q", s.asked)
 	}
 	update(tea.WindowSizeMsg{Width: 160, Height: 45})
+	sees(" → next ")
 	acts(press("right"), "predict standard", "apply")
 	sees(" applied: Switch the storage version ")
+	sees(" 1 was tried, and so it is ")
 	if update(press("enter")); len(s.asked) > 2 {
 		t.Errorf("a key that is not the play's asks for %q", s.asked)
 	}
@@ -226,7 +323,7 @@ func TestEveryTrackIsPlayed(t *testing.T) {
 				t.Fatal(err)
 			}
 			var file bytes.Buffer
-			if err := unseen(t.Context(), s, Play{Pace: time.Second, Record: &file}); err != nil {
+			if err := unseen(t.Context(), s, Play{Pace: time.Second, Record: &file}, 160, 45); err != nil {
 				t.Fatal(err)
 			}
 			viewer := labtest.View(t, file.Bytes())
