@@ -102,7 +102,7 @@ func flipGuarded() lesson.Step {
 				return err
 			},
 			Kubectl: guardedByHand,
-			Change:  kit.Lines("  the same once more; it notes uid and generation at its start,", "- status.storedVersions  v1alpha1, if they are still the same"),
+			Change:  kit.Lines("  switch, flip and all once more; it notes uid and generation at its start,", "- status.storedVersions  v1alpha1, if they are still the same"),
 			Expect:  lesson.Expect{Refused: true, Status: http.StatusUnprocessableEntity, Reason: "Invalid"},
 		}},
 		Predict: &lesson.Prediction{
