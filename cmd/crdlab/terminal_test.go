@@ -481,7 +481,7 @@ type accident struct {
 }
 
 func anAccident() accident {
-	return accident{step: migrate.Track().Step("attempt-removal"), place: 1, track: pitfalls.EarlyTrim()}
+	return accident{step: migrate.Track().Step("switch-storage"), place: 4, track: pitfalls.EarlyTrim()}
 }
 
 // branchOff predicts at the first step, goes to the one that an accident branches off, predicts there too, and begins it.

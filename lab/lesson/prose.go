@@ -256,6 +256,22 @@ func (e Evidence) IsTrim() func(evidence.Exchange) bool {
 	}
 }
 
+// Tested is the value that a JSON patch asked for by a "test" of a path: {{with .Find .IsTrim}}{{$.Tested . "/metadata/generation"}}{{end}};
+// Nothing where it tested no such path.
+func (e Evidence) Tested(x *evidence.Exchange, path string) string {
+	var operations []struct {
+		Op, Path string
+		Value    json.RawMessage
+	}
+	_ = json.Unmarshal([]byte(x.Body), &operations) // what is no JSON patch tests nothing
+	for _, o := range operations {
+		if o.Op == "test" && o.Path == path {
+			return strings.Trim(string(o.Value), `"`)
+		}
+	}
+	return Nothing
+}
+
 // IsApply is for Find: a server-side apply of an object, not of the CRD.
 func (e Evidence) IsApply() func(evidence.Exchange) bool {
 	return func(x evidence.Exchange) bool {

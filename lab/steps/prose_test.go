@@ -26,6 +26,8 @@ var (
 
 // aboutLoss are steps whose lesson is that a field is no longer there: a placeholder that says "nothing" is what they show.
 var aboutLoss = map[string]bool{
+	"pitfalls/downgrade/loss":                      true,
+	"pitfalls/downgrade/way-back":                  true,
 	"pitfalls/none-rename/hidden":                  true,
 	"pitfalls/none-rename/lost":                    true,
 	"pitfalls/old-client-write/label":              true,

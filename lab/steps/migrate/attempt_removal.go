@@ -12,8 +12,7 @@ import (
 func attemptRemoval() lesson.Step {
 	const step = "attempt-removal"
 	return lesson.Step{
-		ID:     step,
-		WhatIf: []string{"pitfalls/early-trim"},
+		ID: step,
 		Actions: []lesson.Action{{
 			ID: "crd",
 			Do: func(ctx context.Context, env *lesson.Env) error {

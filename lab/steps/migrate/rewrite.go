@@ -29,7 +29,7 @@ func rewriteObjects() lesson.Step {
 				kit.Then(kit.FromManifest("kubectl apply", step, "svm"), kit.Kubectl("kubectl wait --for=condition=Succeeded --timeout=5m storageversionmigration/CRD",
 					"kubectl wait --for=condition=StorageMigrating=False --timeout=1m crd/CRD"))),
 			Change: kit.ByRewriter(
-				kit.Lines("~ every widget: a merge patch {} at v1beta1", "  nothing is asked for; the server writes all the same"),
+				kit.Lines("~ every widget still stored at v1alpha1: a merge patch {} at v1beta1", "  nothing is asked for; the server writes all the same"),
 				kit.Lines("+ a StorageVersionMigration of the widgets", "  its controller writes them, one by one")),
 		}},
 		Predict: &lesson.Prediction{

@@ -12,7 +12,7 @@ func switchStorage() lesson.Step {
 	const step = "switch-storage"
 	return lesson.Step{
 		ID:     step,
-		WhatIf: []string{"pitfalls/storage-switch-race", "pitfalls/default-drift", "pitfalls/downgrade"},
+		WhatIf: []string{"pitfalls/storage-switch-race", "pitfalls/default-drift", "pitfalls/downgrade", "pitfalls/early-trim"},
 		Show:   foxtrot,
 		Actions: []lesson.Action{kit.SwitchStorage(step, "crd"), {
 			ID: "foxtrot",

@@ -135,7 +135,7 @@ func addUnserved(object string) lesson.Action {
 	}
 }
 
-// rewriteAll has every object written at the new version.
+// rewriteAll has every object that is still stored at the old version written at the new one.
 func rewriteAll() lesson.Action {
 	return lesson.Action{
 		ID: "rewrite",
@@ -144,7 +144,7 @@ func rewriteAll() lesson.Action {
 			return err
 		},
 		Kubectl: kit.RewriteCommands("NEW"),
-		Change:  kit.Lines("~ every widget: a merge patch {} at v1beta1"),
+		Change:  kit.Lines("~ every widget still stored at v1alpha1: a merge patch {} at v1beta1"),
 	}
 }
 

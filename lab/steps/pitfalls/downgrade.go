@@ -109,7 +109,7 @@ func downgradeWayBack() lesson.Step {
 				return err
 			},
 			Kubectl: kit.RewriteCommands("OLD"),
-			Change:  kit.Lines("~ every widget: a merge patch {} at v1alpha1"),
+			Change:  kit.Lines("~ every widget still stored at v1beta1: a merge patch {} at v1alpha1"),
 		}, {
 			ID: "relabel",
 			Do: func(ctx context.Context, env *lesson.Env) (err error) {

@@ -102,7 +102,7 @@ func flipGuarded() lesson.Step {
 				return err
 			},
 			Kubectl: guardedByHand,
-			Change:  kit.Lines("  the same once more; it notes uid and generation at its start,", "- status.storedVersions  v1alpha1, if they are still the same"),
+			Change:  kit.Lines("  switch, flip and all once more; it notes uid and generation at its start,", "- status.storedVersions  v1alpha1, if they are still the same"),
 			Expect:  lesson.Expect{Refused: true, Status: http.StatusUnprocessableEntity, Reason: "Invalid"},
 		}},
 		Predict: &lesson.Prediction{
@@ -134,7 +134,7 @@ func flipWayBack() lesson.Step {
 				return rewrite.Trim(ctx, env.Client, env.Resource, []string{newVersion}, env.Rewrite.Guard)
 			},
 			Kubectl: oneShell(kit.Kubectl(noteCRD), kit.RewriteCommands("NEW"), kit.Kubectl(trimNoted)),
-			Change:  kit.Lines("~ every widget: a merge patch {} at v1beta1", "- status.storedVersions  v1alpha1, if uid and generation are those of the start"),
+			Change:  kit.Lines("~ every widget still stored at v1alpha1: a merge patch {} at v1beta1", "- status.storedVersions  v1alpha1, if uid and generation are those of the start"),
 		}, relabel(), remove()},
 		Judge: kit.Judge,
 		Predict: &lesson.Prediction{
@@ -170,8 +170,8 @@ func rewriteByName(names []string) string {
 
 // What a shell notes of the CRD, and how it trims if that still holds.
 const (
-	noteCRD   = `generation=$(kubectl get crd CRD -o jsonpath='{.metadata.generation}')`
-	trimNoted = `kubectl patch crd CRD --subresource=status --type=json -p '[{"op":"test","path":"/metadata/generation","value":'$generation'},{"op":"replace","path":"/status/storedVersions","value":["NEWVERSION"]}]'`
+	noteCRD   = `uid=$(kubectl get crd CRD -o jsonpath='{.metadata.uid}'); generation=$(kubectl get crd CRD -o jsonpath='{.metadata.generation}')`
+	trimNoted = `kubectl patch crd CRD --subresource=status --type=json -p '[{"op":"test","path":"/metadata/uid","value":"'$uid'"},{"op":"test","path":"/metadata/generation","value":'$generation'},{"op":"replace","path":"/status/storedVersions","value":["NEWVERSION"]}]'`
 )
 
 // guardedByHand is the whole of it, flip and all.

@@ -66,7 +66,7 @@ func raceHasty() lesson.Step {
 				return err
 			},
 			Kubectl: kit.RewriteCommands("NEW"),
-			Change:  kit.Lines("~ every widget: a merge patch {} at v1beta1"),
+			Change:  kit.Lines("~ every widget still stored at v1alpha1: a merge patch {} at v1beta1"),
 		}},
 		Predict: &lesson.Prediction{
 			Options: []string{"new", "some", "old"},

@@ -218,7 +218,7 @@ func (t svmRecord) wayBack() lesson.Step {
 				return kit.Trim(ctx, env) // of a record that was true
 			},
 			Kubectl: kit.Then(kit.RewriteCommands("NEW"), kit.TrimCommands),
-			Change:  kit.Lines("~ every widget: a merge patch {} at v1beta1", "  status.storedVersions, where it names v1alpha1"),
+			Change:  kit.Lines("~ every widget still stored at v1alpha1: a merge patch {} at v1beta1", "  status.storedVersions, where it names v1alpha1"),
 		}, relabel(), {
 			ID: "remove",
 			Do: func(ctx context.Context, env *lesson.Env) error {

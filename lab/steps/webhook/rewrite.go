@@ -23,7 +23,7 @@ func rewriteObjects() lesson.Step {
 				return err
 			},
 			Kubectl: kit.RewriteCommands("NEW"),
-			Change:  kit.Lines("~ every widget: a merge patch {} at v1beta1"),
+			Change:  kit.Lines("~ every widget still stored at v1alpha1: a merge patch {} at v1beta1"),
 		}, {
 			ID: "relabel", Count: true,
 			Do: func(ctx context.Context, env *lesson.Env) (err error) {
