@@ -342,7 +342,7 @@ func (x *terminal) play(steps []playedStep) {
 		x.press(step.predict + enter) // as fast as anybody can
 		next := "enter go on"
 		if i == len(steps)-1 {
-			next = "e export a report"
+			next = "enter to the tracks"
 		}
 		screen := x.offers(next)
 		if !strings.Contains(strings.ToLower(screen), "you said "+step.predict+", and so it is") {

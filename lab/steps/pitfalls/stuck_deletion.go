@@ -86,7 +86,7 @@ func (t *stuckDeletion) deleted() lesson.Step {
 			ID:      "delete",
 			Do:      deleteCRD,
 			Kubectl: kit.Kubectl("kubectl delete crd CRD --wait=false", "kubectl wait --for=condition=Terminating crd/CRD"),
-			Change:  kit.Lines("- the CRD, and with it every widget"),
+			Change:  kit.Lines("  DELETE the CRD"),
 		}, {
 			ID:      "create",
 			Do:      createCRD,
@@ -135,7 +135,7 @@ func (t *stuckDeletion) hold() lesson.Step {
 				return kit.Until(ctx, env, env.Path(oldVersion, alpha), kit.Answers(http.StatusOK))
 			},
 			Kubectl: kit.Then(kit.FromManifest("kubectl apply", step, "hold"), kit.Kubectl("sleep 1")),
-			Change:  kit.Lines("+ spec.versions[v1alpha1]  served, not storage", "~ spec.conversion.strategy  Webhook, at a Service that is not there"),
+			Change:  kit.Lines("~ in one apply: spec.versions[v1alpha1]  served, not storage", "  and spec.conversion.strategy  Webhook, at a Service that is not there"),
 		}, {
 			ID:      "save",
 			Do:      func(ctx context.Context, env *lesson.Env) error { return t.save(ctx, env, env.Client) },

@@ -81,8 +81,8 @@ func outageDown() lesson.Step {
 					_, err := env.Client.Do(ctx, evidence.Request{Method: http.MethodDelete, Path: env.Path(newVersion, ""), Query: url.Values{"dryRun": {"All"}}})
 					return err
 				},
-				Kubectl: kit.Kubectl("kubectl delete NEW --all --dry-run=server"),
-				Change:  kit.Lines("  delete all widgets, as a dry run"),
+				Kubectl: kit.Kubectl(`kubectl delete --raw "` + kit.CollectionURL("NEWVERSION") + `?dryRun=All"`),
+				Change:  kit.Lines("  DELETE the collection of widgets, as a dry run"),
 				Expect:  fails,
 			},
 			list("list", newVersion, lesson.Expect{Any: true}), // a server that has just begun has nothing in its cache
@@ -104,7 +104,7 @@ func outageDown() lesson.Step {
 			{ID: "fails", Kind: lesson.Done, Eval: kit.All("alpha is not read, charlie not applied",
 				kit.Answered(http.MethodGet, newVersion, alpha, 5), kit.Answered(http.MethodPatch, newVersion, charlie, 5))},
 			{ID: "delete", Kind: lesson.Done, Eval: func(e lesson.Evidence) lesson.Outcome {
-				return refused("nobody can delete all", deletesAll(e))
+				return refused("a DELETE of the collection is refused", deletesAll(e))
 			}},
 			{ID: "list", Kind: lesson.Done, Eval: kit.IfCached("the list is answered", func(e lesson.Evidence) *evidence.Exchange { return e.Listing(newVersion) })},
 			{ID: "client", Kind: lesson.Done, Eval: kit.All("alpha is read at "+oldVersion+", and not patched",
