@@ -463,7 +463,7 @@ func TestASampleIsSpreadOverAll(t *testing.T) {
 	was := 0
 	for _, o := range append(objects, rewrite.Subject{Name: strconv.Itoa(all - 1)}) {
 		at, err := strconv.Atoi(o.Name)
-		if err != nil || at < was || at-was > 2*all/mostTried+mostTried {
+		if err != nil || at < was || at-was > 2*all/mostTried {
 			t.Errorf("%s after %d: %v", o.Name, was, err)
 		}
 		was = at
