@@ -111,6 +111,19 @@ func (b *bench) until(what string, accept func(*evidence.Observation) bool) *evi
 	}
 }
 
+func TestAnObservationIsOfARevisionThatHasItsBytes(t *testing.T) {
+	t.Parallel()
+	b := observe(t)
+	b.gear("v1", "small", 12)
+	o, err := b.observer.Sync(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := o.Object("small"); x == nil || x.Stored.ModRevision > o.Revision {
+		t.Errorf("at revision %d: %+v", o.Revision, x)
+	}
+}
+
 func TestAnObservationHasViewsBytesAndManagersOfOneMoment(t *testing.T) {
 	t.Parallel()
 	b := observe(t)

@@ -183,6 +183,11 @@ func (o *Observer) await(ctx context.Context, also func() bool) (*Observation, e
 			return o.now(ctx, also)
 		}
 		if done {
+			if latest.Revision < revision { // nothing of it has changed since it was published
+				still := *latest
+				still.Revision = revision
+				latest = &still
+			}
 			return latest, nil
 		}
 		if trouble == nil && err == nil {

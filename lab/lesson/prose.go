@@ -113,6 +113,12 @@ func functions(t *Track) template.FuncMap {
 			}
 			return fmt.Sprint(n, " ", many)
 		},
+		"field": func(name, value string) string { // what an object has: a value, or no such field
+			if value == Nothing {
+				return "no " + name
+			}
+			return name + ": *" + value + "*"
+		},
 	}
 	return f
 }

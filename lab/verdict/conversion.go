@@ -27,7 +27,7 @@ func (l *look) conversion() Finding {
 	return l.none(f)
 }
 
-// lost are the stored versions that spec.versions lacks: they were removed too early.
+// lost are the stored versions that spec.versions lacks: they were removed too early, or the bytes were restored since.
 func (l *look) lost() (out []string) {
 	for _, v := range slices.Sorted(maps.Keys(l.survey.stored)) {
 		if l.version(v) == nil {

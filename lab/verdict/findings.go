@@ -64,7 +64,7 @@ func (l *look) storedObjects() Finding {
 	}
 	if lost := l.lost(); len(lost) > 0 {
 		f.Result, f.Remedy = Fail, l.addAgain(lost)
-		f.Summary = fmt.Sprintf("%s was removed from spec.versions too early: what is stored at it cannot be read", list(lost))
+		f.Summary = fmt.Sprintf("objects are stored at %s, which spec.versions lacks: removed too early, or restored since", list(lost))
 	}
 	return f
 }
@@ -222,7 +222,7 @@ func (g *get) storedAt() string {
 
 // roundTrip: what a rewrite would lose is lost for good.
 func (l *look) roundTrip() Finding {
-	f := Finding{ID: RoundTrip, Result: Pass, Summary: fmt.Sprintf("a rewrite would lose nothing of %s asked by dry run", count(l.tried, "object"))}
+	f := Finding{ID: RoundTrip, Result: Pass, Summary: fmt.Sprintf("a rewrite would lose nothing of %s asked by dry run", l.triedOfAll())}
 	if l.untried != "" {
 		f.Result, f.Summary = Unclear, l.untried
 		return f
@@ -234,15 +234,17 @@ func (l *look) roundTrip() Finding {
 		f.Result, f.Remedy = Unclear, asFor(StoredObjects)
 		f.Summary = "what a rewrite would lose cannot be asked of what is stored at " + list(l.lost())
 	}
+	var found names
 	for _, loss := range l.losses {
 		f.Result = Fail
 		object := fullName(loss.Namespace, loss.Name)
 		if loss.Refused != "" {
-			f.Evidence = append(f.Evidence, fmt.Sprintf("%s: refused at %s: %s", object, loss.Version, loss.Refused))
+			found.add(fmt.Sprintf("%s: refused at %s: %s", object, loss.Version, loss.Refused))
 			continue
 		}
-		f.Evidence = append(f.Evidence, fmt.Sprintf("%s: %s would be lost or changed, as read at %s", object, strings.Join(loss.Fields, ", "), loss.Version))
+		found.add(fmt.Sprintf("%s: %s would be lost or changed, as read at %s", object, strings.Join(loss.Fields, ", "), loss.Version))
 	}
+	f.Evidence = found.lines()
 	if f.Result == Fail {
 		f.Summary = "a rewrite would lose fields, or be refused"
 		f.Remedy = "make the conversion and the schema of " + l.storage + " keep these fields, or fix these objects, before anything is rewritten"
@@ -252,7 +254,7 @@ func (l *look) roundTrip() Finding {
 
 // restorable: a backup of an object must be accepted at the version that stays.
 func (l *look) restorable() Finding {
-	f := Finding{ID: Restorable, Result: Pass, Summary: fmt.Sprintf("copies of %s would be accepted at %s, asked by dry run", count(l.tried, "object"), l.target)}
+	f := Finding{ID: Restorable, Result: Pass, Summary: fmt.Sprintf("copies of %s would be accepted at %s, asked by dry run", l.triedOfAll(), l.target)}
 	if l.untried != "" {
 		f.Result, f.Summary = Unclear, l.untried
 		return f
@@ -260,14 +262,16 @@ func (l *look) restorable() Finding {
 	if l.skipped {
 		f.Result, f.Remedy = Unclear, asFor(StoredObjects)
 	}
+	var found names
 	for _, u := range l.unfit {
-		f.Evidence = append(f.Evidence, u.String())
+		found.add(u.String())
 		if u.status == http.StatusUnprocessableEntity {
 			f.Result = Fail
 		} else if f.Result == Pass {
 			f.Result = Unclear
 		}
 	}
+	f.Evidence = found.lines()
 	switch f.Result {
 	case Fail:
 		f.Summary = "not every object is valid at " + l.target + ": restored from a backup, it would be refused"
@@ -279,6 +283,15 @@ func (l *look) restorable() Finding {
 		}
 	}
 	return f
+}
+
+// triedOfAll says how many objects were asked about by dry runs, and of how many where that was not all.
+func (l *look) triedOfAll() string {
+	all := count(l.survey.total, "object")
+	if l.tried == l.survey.total {
+		return all
+	}
+	return number(l.tried) + " of " + all
 }
 
 // ownerReferences: references by version are resolved through discovery, which will not know the version.

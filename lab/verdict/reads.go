@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/crdlab/crdlab/lab/evidence"
@@ -72,12 +74,8 @@ func (l *look) read(ctx context.Context) error {
 // oneOfEach is the first object of each stored version.
 func (l *look) oneOfEach() []rewrite.Subject {
 	var out []rewrite.Subject
-	have := map[string]bool{}
-	for _, s := range l.survey.samples {
-		if !have[s.Stored] {
-			have[s.Stored] = true
-			out = append(out, s)
-		}
+	for _, v := range slices.Sorted(maps.Keys(l.survey.samples)) {
+		out = append(out, l.survey.samples[v].objects[0])
 	}
 	return out
 }
@@ -99,56 +97,84 @@ func (r refusal) String() string {
 	return fmt.Sprintf("%s: %s: %s", r.object, strings.TrimSpace(fmt.Sprintf("%d %s", r.status, r.reason)), r.message)
 }
 
-// try asks by dry runs, for a sample of the objects, what a rewrite would lose and whether a copy could be created.
+// asking is how many objects are asked about at once.
+const asking = 8
+
+// asked is what the dry runs on one object have said.
+type asked struct {
+	loss  *rewrite.Loss // nil where a rewrite would lose nothing
+	there bool          // it was not deleted meanwhile
+	unfit *refusal      // nil where a copy could be created
+}
+
+// try asks by dry runs, for the sampled objects, what a rewrite would lose and whether a copy could be created.
 func (l *look) try(ctx context.Context) error {
 	if !l.serves(l.storage) {
 		l.untried = "the storage version " + l.storage + " is not served, so that nothing can be asked at it"
 		return nil
 	}
+	var subjects []rewrite.Subject
 	lost := l.lost()
-	for _, s := range l.survey.samples {
-		if slices.Contains(lost, s.Stored) {
+	for _, v := range slices.Sorted(maps.Keys(l.survey.samples)) {
+		if slices.Contains(lost, v) {
 			l.skipped = true
 			continue
 		}
-		loss, err := rewrite.RoundTrip(ctx, l.client, l.crd, s)
-		if err != nil {
+		subjects = append(subjects, l.survey.samples[v].objects...)
+	}
+	answers := make([]asked, len(subjects))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(asking)
+	for i, s := range subjects {
+		g.Go(func() (err error) {
+			if answers[i].loss, err = rewrite.RoundTrip(ctx, l.client, l.crd, s); err != nil {
+				return err
+			}
+			answers[i].there, answers[i].unfit, err = l.tryCopy(ctx, s)
 			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, a := range answers {
+		if a.loss != nil {
+			l.losses = append(l.losses, *a.loss)
 		}
-		if loss != nil {
-			l.losses = append(l.losses, *loss)
+		if a.unfit != nil {
+			l.unfit = append(l.unfit, *a.unfit)
 		}
-		if err := l.tryCopy(ctx, s); err != nil {
-			return err
+		if a.there {
+			l.tried++
 		}
 	}
 	return nil
 }
 
-// tryCopy asks whether the object, as it is read at the target, could be created there: a backup of it must.
-func (l *look) tryCopy(ctx context.Context, s rewrite.Subject) error {
+// tryCopy asks whether the object, as it is read at the target, could be created there: a backup of it must. It says
+// whether the object is there, and why a copy is refused.
+func (l *look) tryCopy(ctx context.Context, s rewrite.Subject) (bool, *refusal, error) {
 	resp, err := l.client.Get(ctx, evidence.ObjectPath(l.resource, l.target, s.Namespace, s.Name), nil)
 	if err != nil || gone(resp) {
-		return err
+		return false, nil, err
 	}
-	l.tried++
 	if !resp.Refused() {
 		body, err := copyOf(resp.Body)
 		if err != nil {
-			return fmt.Errorf("copy %s: %w", fullName(s.Namespace, s.Name), err)
+			return true, nil, fmt.Errorf("copy %s: %w", fullName(s.Namespace, s.Name), err)
 		}
 		resp, err = l.client.Do(ctx, evidence.Request{
 			Method: http.MethodPost, Path: evidence.CollectionPath(l.resource, l.target, s.Namespace),
 			Query: url.Values{"dryRun": {"All"}}, ContentType: evidence.JSON, Body: body,
 		})
 		if err != nil {
-			return err
+			return true, nil, err
 		}
 	}
 	if resp.Refused() {
-		l.unfit = append(l.unfit, refusal{fullName(s.Namespace, s.Name), resp.Status, resp.Reason, resp.Message})
+		return true, &refusal{fullName(s.Namespace, s.Name), resp.Status, resp.Reason, resp.Message}, nil
 	}
-	return nil
+	return true, nil, nil
 }
 
 // copyOf is an object under another name, without what the server gave it.

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	mostNames    = 20 // that one finding lists; the rest is counted
-	mostManagers = 50 // that are told apart for one version
+	mostNames    = 20  // that one finding lists; the rest is counted
+	mostManagers = 50  // that are told apart for one version
+	mostTried    = 200 // of the objects of one stored version that are asked about by dry runs
 )
 
 // survey is what one pass over all objects has found. Its size does not depend on how many there are.
@@ -31,8 +32,8 @@ type survey struct {
 	stored   map[string]*names // objects by stored version
 	labelled map[string]*names // objects by the versions that their managedFields name
 	managers map[string]map[string]int
-	owned    map[string]*names // objects by the versions at which their ownerReferences name this kind
-	samples  []rewrite.Subject
+	owned    map[string]*names  // objects by the versions at which their ownerReferences name this kind
+	samples  map[string]*sample // objects to be asked about, by stored version
 }
 
 // names are some objects: how many, and the first of them.
@@ -67,7 +68,7 @@ func of(m map[string]*names, version string) *names {
 
 func newSurvey() *survey {
 	return &survey{stored: map[string]*names{}, labelled: map[string]*names{}, owned: map[string]*names{},
-		managers: map[string]map[string]int{}}
+		managers: map[string]map[string]int{}, samples: map[string]*sample{}}
 }
 
 // head is what a survey reads of an object's metadata. It leaves out the fields that managers own, which are most of it.
@@ -98,11 +99,8 @@ func surveyBytes(ctx context.Context, from storage.Reader, r storage.Resource, k
 			return fmt.Errorf("read the metadata in the value of %s: %w", v.Key, err)
 		}
 		s.add(r, kind, v.Namespace, v.Name, &h)
-		n := of(s.stored, v.Version())
-		n.add(fullName(v.Namespace, v.Name))
-		if sampled(n.count) {
-			s.samples = append(s.samples, rewrite.Subject{Namespace: v.Namespace, Name: v.Name, Stored: v.Version(), Bytes: v.Data})
-		}
+		of(s.stored, v.Version()).add(fullName(v.Namespace, v.Name))
+		s.sample(rewrite.Subject{Namespace: v.Namespace, Name: v.Name, Stored: v.Version(), Bytes: v.Data})
 		return nil
 	})
 	if errors.Is(err, storage.ErrNoAccess) {
@@ -130,13 +128,37 @@ func (s *survey) addListed(r storage.Resource, kind string, m *rewrite.Metadata)
 		}{o.APIVersion, o.Kind})
 	}
 	s.add(r, kind, m.Namespace, m.Name, &h)
-	if sampled(s.total) {
-		s.samples = append(s.samples, rewrite.Subject{Namespace: m.Namespace, Name: m.Name})
-	}
+	s.sample(rewrite.Subject{Namespace: m.Namespace, Name: m.Name})
 }
 
-// sampled takes the objects 1, 2, 4, 8, … of each stored version: of many objects a few, and not the first few alone.
-func sampled(n int) bool { return n&(n-1) == 0 }
+// sample is every step-th of the objects seen: all of them while they are few, and spread over all where they are many.
+type sample struct {
+	objects    []rewrite.Subject
+	seen, step int
+}
+
+func (p *sample) add(o rewrite.Subject) {
+	if p.seen%p.step == 0 && len(p.objects) == mostTried {
+		for i := range mostTried / 2 {
+			p.objects[i] = p.objects[2*i]
+		}
+		clear(p.objects[mostTried/2:]) // lets go of their bytes
+		p.objects = p.objects[:mostTried/2]
+		p.step *= 2
+	}
+	if p.seen%p.step == 0 {
+		p.objects = append(p.objects, o)
+	}
+	p.seen++
+}
+
+// sample adds an object to those of its stored version.
+func (s *survey) sample(o rewrite.Subject) {
+	if s.samples[o.Stored] == nil {
+		s.samples[o.Stored] = &sample{step: 1}
+	}
+	s.samples[o.Stored].add(o)
+}
 
 func (s *survey) add(r storage.Resource, kind, namespace, name string, h *head) {
 	s.total++

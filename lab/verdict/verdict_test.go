@@ -9,10 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/crdlab/crdlab/lab/evidence"
+	"github.com/crdlab/crdlab/lab/rewrite"
 	"github.com/crdlab/crdlab/lab/storage"
 )
 
@@ -146,7 +148,7 @@ func TestTheRecordIsNotBelieved(t *testing.T) {
 			t.Errorf("removed too early: %+v", f)
 		}
 	}
-	s.mentions(v, StoredObjects, "v1alpha1 was removed from spec.versions too early", "kubectl patch crd")
+	s.mentions(v, StoredObjects, "objects are stored at v1alpha1, which spec.versions lacks", "kubectl patch crd")
 	if !strings.Contains(v.Summary, "objects are stored at v1alpha1, which spec.versions lacks") {
 		t.Errorf("the cause is not in the summary %q", v.Summary)
 	}
@@ -359,6 +361,32 @@ func TestObjectsThatABackupCouldNotRestoreAreFound(t *testing.T) {
 	s.mentions(v, Restorable, "crdlab/w-001: 422 Invalid", "spec.size")
 }
 
+// One object among many would be refused, and it is none of the first.
+func TestOneObjectAmongManyThatCouldNotBeRestoredIsFound(t *testing.T) {
+	s := newScene(t)
+	s.CreateMany(30)
+	s.Create("v1alpha1", "w-022-long", `{"size":1,"color":"aquamarine"}`)
+	if f := finding(s.ask(), Restorable); f.Result != Pass || !strings.Contains(f.Summary, "copies of 31 objects") {
+		t.Errorf("before there is a limit: %+v", f)
+	}
+	s.PatchCRD(`[{"op":"add","path":"/spec/versions/1/schema/openAPIV3Schema/properties/spec/properties/color/maxLength","value":8}]`)
+	s.Until("the object is found", func() bool { return finding(s.ask(), Restorable).Result == Fail })
+	if f := finding(s.ask(), Restorable); len(f.Evidence) != 1 || !strings.HasPrefix(f.Evidence[0], "crdlab/w-022-long: 422") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestWhereNotAllWereTriedTheFindingsSaySo(t *testing.T) {
+	s := newScene(t)
+	s.CreateMany(mostTried + 1)
+	v := s.ask()
+	for _, id := range []string{RoundTrip, Restorable} {
+		if f := finding(v, id); f.Result != Pass || !strings.Contains(f.Summary, fmt.Sprintf("%d of %d objects", mostTried/2+1, mostTried+1)) {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 func TestOwnersAtAVersionToBeDroppedAreNamed(t *testing.T) {
 	s := newScene(t)
 	s.Create("v1beta1", "owner", `{"size":1}`)
@@ -412,9 +440,33 @@ func TestASurveyStaysSmall(t *testing.T) {
 	s.CreateMany(200)
 	got, err := surveyBytes(t.Context(), s.Storage, s.Resource, "Widget")
 	s.Must(err)
-	names, samples := got.stored["v1alpha1"], len(got.samples)
-	if names.count != 200 || len(names.first) != mostNames || samples != 8 || got.managers["v1alpha1"]["creator"] != 200 {
-		t.Errorf("%d objects, %d names, %d samples, managers %v", names.count, len(names.first), samples, got.managers)
+	names, managers := got.stored["v1alpha1"], got.managers
+	if names.count != 200 || len(names.first) != mostNames || managers["v1alpha1"]["creator"] != 200 {
+		t.Errorf("%d objects, %d names, managers %v", names.count, len(names.first), managers)
+	}
+	if tried := len(got.samples["v1alpha1"].objects); tried != 200 {
+		t.Errorf("%d of few objects are sampled", tried)
+	}
+}
+
+// Of many objects as many are asked about as a look can afford, and not the first alone.
+func TestASampleIsSpreadOverAll(t *testing.T) {
+	const all = 12_345
+	s := newSurvey()
+	for i := range all {
+		s.sample(rewrite.Subject{Name: strconv.Itoa(i)})
+	}
+	objects := s.samples[""].objects
+	if n := len(objects); n < mostTried/2 || n > mostTried {
+		t.Fatalf("%d of %d", n, all)
+	}
+	was := 0
+	for _, o := range append(objects, rewrite.Subject{Name: strconv.Itoa(all - 1)}) {
+		at, err := strconv.Atoi(o.Name)
+		if err != nil || at < was || at-was > 2*all/mostTried {
+			t.Errorf("%s after %d: %v", o.Name, was, err)
+		}
+		was = at
 	}
 }
 
