@@ -19,7 +19,7 @@ import (
 const (
 	mostNames    = 20  // that one finding lists; the rest is counted
 	mostManagers = 50  // that are told apart for one version
-	mostTried    = 200 // of the objects of one stored version that are asked about by dry runs
+	mostTried    = 100 // of the objects of one stored version that are asked about by dry runs
 )
 
 // survey is what one pass over all objects has found. Its size does not depend on how many there are.

@@ -437,14 +437,14 @@ func TestALookWritesNothing(t *testing.T) {
 // However many objects there are, what is kept of them is little.
 func TestASurveyStaysSmall(t *testing.T) {
 	s := newScene(t)
-	s.CreateMany(200)
+	s.CreateMany(mostTried)
 	got, err := surveyBytes(t.Context(), s.Storage, s.Resource, "Widget")
 	s.Must(err)
 	names, managers := got.stored["v1alpha1"], got.managers
-	if names.count != 200 || len(names.first) != mostNames || managers["v1alpha1"]["creator"] != 200 {
+	if names.count != mostTried || len(names.first) != mostNames || managers["v1alpha1"]["creator"] != mostTried {
 		t.Errorf("%d objects, %d names, managers %v", names.count, len(names.first), managers)
 	}
-	if tried := len(got.samples["v1alpha1"].objects); tried != 200 {
+	if tried := len(got.samples["v1alpha1"].objects); tried != mostTried {
 		t.Errorf("%d of few objects are sampled", tried)
 	}
 }

@@ -253,19 +253,23 @@ func (s *screen) verdict(v *verdict.Verdict, w int) []string {
 	}
 	brief := s.lay.zoomOn == noZoom && s.step.Lesson != nil && (s.step.Lesson.Judge != nil || len(s.step.Lesson.Actions) > 1)
 	if brief { // the step is about something else too
-		out[0] += s.dim.of(fmt.Sprintf(" · %d findings, z shows them", len(v.Findings)))
+		var open []string
+		for _, f := range v.Findings {
+			if f.Result != verdict.Pass {
+				open = append(open, clean(f.ID))
+			}
+		}
+		said := fmt.Sprintf("%d findings", len(v.Findings))
+		if len(open) > 0 {
+			said += ", open: " + strings.Join(open, " ")
+		}
+		return append(out, s.flow(s.quietly(), said+" · z shows them in the text", w, "  ", "  ")...)
 	}
 	signs := map[verdict.Result]string{verdict.Pass: s.ok.of("✓ "), verdict.Fail: s.badBold.of("✗ "), verdict.Warn: s.warn.of("▲ ")}
 	for _, f := range v.Findings {
 		sign := signs[f.Result]
 		if sign == "" {
 			sign = s.warn.of("○ ")
-		}
-		if brief {
-			if f.Result != verdict.Pass {
-				out = append(out, sign+s.noise.of(fit(f.ID, 17))+fit(s.say(s.dim, f.Summary), w-19))
-			}
-			continue
 		}
 		out = append(out, s.flow(s.clearly(), f.Summary, w, sign+s.noise.of(fit(f.ID, 17)), spaces(19))...)
 		if f.Result != verdict.Pass && f.Remedy != "" {
