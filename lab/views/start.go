@@ -223,7 +223,7 @@ func (m *program) trackLines(g trackGroup, w, nameWidth int, airy bool) []string
 		}
 		room := max(0, w-nameWidth-max(12, 5+width(aside)))
 		switch {
-		case g.first+i == m.start.chosen && airy && width(what) > room: // whole, below its name
+		case g.first+i == m.start.chosen && width(what) > room: // whole, below its name
 			out = append(out, p.raise.under(ends(p.bold.of("▸ "+name), p.dim.of(aside), w)))
 			for _, l := range p.flow(p.clearly(), what, w-3, "", "") {
 				out = append(out, p.raise.under(fit("  "+l, w)))
@@ -301,8 +301,13 @@ func (m *program) startNarrow(groups []trackGroup, w, h int) []string {
 		lines = append(lines, about...)
 		lines = append(lines, below...)
 	} else if len(lines) > room { // the list goes on: keep the chosen one in sight
-		from := min(max(0, chosenAt-room+3), len(lines)-room+1)
-		lines = append(lines[from:from+room-1:from+room-1], p.noise.of(fmt.Sprintf("  ↓ %d more", len(lines)-from-room)))
+		last := len(lines) - 1                                  // which is air
+		from := min(max(0, chosenAt-room+5), max(0, last-room)) // with what is said below its name
+		more := last - from - room + 1
+		lines = lines[from:]
+		if more > 1 {
+			lines = append(lines[:room-1:room-1], p.noise.of(fmt.Sprintf("  ↓ %d more", more)))
+		}
 	}
 	return block(inset(2, block(lines, lw, h)), w, h)
 }
