@@ -138,6 +138,7 @@ func TestTheRecordIsNotBelieved(t *testing.T) {
 	s.mentions(v, StoredObjects, "and 10 more")
 
 	s.remove()
+	s.Until("the handler is the new one", func() bool { return s.Get("v1beta1", "w-000").Status == http.StatusInternalServerError })
 	v = s.ask()
 	if v.Verdict != Incomplete || !slices.Equal(v.Drop, []string{"v1alpha1"}) {
 		t.Errorf("removed too early: %s, drop %v", v.Verdict, v.Drop)

@@ -25,7 +25,7 @@ func LargeRewrite() *lesson.Track {
 type many struct{}
 
 const (
-	manyWidgets = 5_000
+	manyWidgets = 10_000
 	watchers    = 20 // that others have open on the objects
 	polite      = 2  // how much slower the second half is to be written than the first
 )
