@@ -84,8 +84,9 @@ func newScreen(t *testing.T, w, h int) *screenOf {
 	t.Cleanup(func() {
 		d.tty.Close()
 		d.pty.Close()
-		d.emu.Close()
+		d.emu.InputPipe().(io.Closer).Close() // the emulator's own Close must not come while it is read
 		both.Wait()
+		d.emu.Close()
 	})
 	return d
 }
