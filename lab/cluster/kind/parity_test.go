@@ -21,9 +21,14 @@ import (
 	"github.com/crdlab/crdlab/lab/storage"
 )
 
+// measured are the steps whose right answer may differ between two runs, and why.
+var measured = map[string]string{
+	"pitfalls/large-rewrite/rewrite": "at which pace others wait longer is a matter of time, and the few objects of a test are written in no time",
+}
+
 // TestEveryTrackShowsTheSameOnBothClusters runs every track on the embedded server and on kind, and compares what each step
-// asked, what it was answered, what it proved, and what was there at its end. Nothing differs in what is taught so far: a
-// difference that has a reason is to be listed here with it. What the embedded server cannot carry is in
+// asked, what it was answered, what it proved, and what was there at its end. What
+// is measured, and may differ, is listed above with its reason; nothing else differs. What the embedded server cannot carry is in
 // labtest.NotOnEmbedded, and run below.
 func TestEveryTrackShowsTheSameOnBothClusters(t *testing.T) {
 	onKind := theCluster(t)
@@ -153,7 +158,11 @@ func told(t *testing.T, track *lesson.Track, c cluster.Cluster) []string {
 	var out []string
 	if err := lab.Run(t.Context(), s, "", func(step *lab.Step) {
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s, answer %s\n", step.Result, step.Answer)
+		answer := step.Answer
+		if measured[track.ID+"/"+step.ID] != "" {
+			answer = "is measured"
+		}
+		fmt.Fprintf(&b, "%s, answer %s\n", step.Result, answer)
 		b.WriteString(requests(step.Exchanges))
 		for _, c := range step.Checks {
 			fmt.Fprintf(&b, "check %s %s\n", c.ID, c.Result)
