@@ -107,7 +107,8 @@ func planOne(ctx context.Context, env *lesson.Env, name string) error {
 	if decided {
 		return nil
 	}
-	w, err := env.Client.Patch(ctx, env.Path(newVersion, name), evidence.MergePatch, planner, []byte(`{"metadata":{"labels":{"plan":"`+plan+`"}}}`))
+	// Who is stopped waits for the answer to what was sent: others see the write before it comes.
+	w, err := env.Client.Patch(context.WithoutCancel(ctx), env.Path(newVersion, name), evidence.MergePatch, planner, []byte(`{"metadata":{"labels":{"plan":"`+plan+`"}}}`))
 	if err != nil {
 		return err
 	}
