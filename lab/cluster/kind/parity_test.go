@@ -27,9 +27,9 @@ var measured = map[string]string{
 }
 
 // TestEveryTrackShowsTheSameOnBothClusters runs every track on the embedded server and on kind, and compares what each step
-// asked, what it was answered, what it proved, and what was there at its end. What
-// is measured, and may differ, is listed above with its reason; nothing else differs. What the embedded server cannot carry is in
-// labtest.NotOnEmbedded, and run below.
+// asked, what it was answered, what it proved, and what was there at its end. What is measured, and may differ, is listed
+// above with its reason; nothing else differs. What the embedded server cannot carry is in labtest.NotOnEmbedded, and run
+// below.
 func TestEveryTrackShowsTheSameOnBothClusters(t *testing.T) {
 	onKind := theCluster(t)
 	server, err := embedded.Start(t.Context(), embedded.Options{})

@@ -47,14 +47,7 @@ const (
 func (t svmRecord) firstMigration() lesson.Step {
 	return lesson.Step{
 		ID: svmFirst,
-		Actions: []lesson.Action{kit.CreateCRD(svmFirst, "crd"), {
-			ID: "widgets",
-			Do: func(ctx context.Context, env *lesson.Env) error {
-				return kit.Create(ctx, env, svmFirst, "widgets", oldVersion)
-			},
-			Kubectl: kit.FromManifest("kubectl apply", svmFirst, "widgets"),
-			Change:  kit.Lines("+ the widgets; charlie has no tier"),
-		}, {
+		Actions: []lesson.Action{kit.CreateCRD(svmFirst, "crd"), widgetsOf(svmFirst, "+ the widgets; charlie has no tier"), {
 			ID:      "switch",
 			Do:      t.switchStorage,
 			Kubectl: kit.FromManifest("kubectl apply", svmFirst, "switch"),
