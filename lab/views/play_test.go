@@ -18,7 +18,6 @@ import (
 	"github.com/charmbracelet/x/vt"
 
 	"github.com/crdlab/crdlab/lab"
-	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/labtest"
 	"github.com/crdlab/crdlab/lab/lesson"
 )
@@ -313,15 +312,7 @@ func TestEveryTrackIsPlayed(t *testing.T) {
 	for _, track := range labtest.OnEmbedded() {
 		t.Run(track.ID, func(t *testing.T) {
 			t.Parallel()
-			c, err := embedded.Start(t.Context(), embedded.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close(context.Background())
-			s, err := lab.Open(t.Context(), lab.Options{Track: track, Cluster: c})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := labtest.Start(t, track)
 			var file bytes.Buffer
 			if err := unseen(t.Context(), s, Play{Pace: time.Second, Record: &file}, 160, 45); err != nil {
 				t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/crdlab/crdlab/lab"
-	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/labtest"
 	"github.com/crdlab/crdlab/lab/lesson"
 )
@@ -33,16 +32,7 @@ func TestTheFileOfAStepDoesIt(t *testing.T) {
 	for _, track := range labtest.OnEmbedded() {
 		t.Run(track.ID, func(t *testing.T) {
 			t.Parallel()
-			c, err := embedded.Start(t.Context(), embedded.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close(context.Background())
-			s, err := lab.Open(t.Context(), lab.Options{Track: track, Cluster: c})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close(context.Background())
+			s := labtest.Start(t, track)
 			m, err := newProgram(t.Context(), &Lab{}, Options{Theme: "dark", Profile: colorprofile.TrueColor, Width: 160, Height: 45})
 			if err != nil {
 				t.Fatal(err)

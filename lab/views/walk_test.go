@@ -1,7 +1,6 @@
 package views
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/crdlab/crdlab/lab"
-	"github.com/crdlab/crdlab/lab/cluster/embedded"
 	"github.com/crdlab/crdlab/lab/labtest"
 )
 
@@ -18,17 +16,9 @@ import (
 func TestTheTracksAreShown(t *testing.T) {
 	for _, track := range labtest.OnEmbedded() {
 		t.Run(track.ID, func(t *testing.T) {
-			c, err := embedded.Start(t.Context(), embedded.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close(context.Background())
-			s, err := lab.Open(t.Context(), lab.Options{Track: track, Cluster: c})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close(context.Background())
+			s := labtest.Start(t, track)
 			w := &walker{T: t, session: s}
+			var err error
 			w.program, err = newProgram(t.Context(), &Lab{}, Options{Theme: "dark", Profile: colorprofile.TrueColor})
 			if err != nil {
 				t.Fatal(err)
