@@ -177,8 +177,8 @@ func patch(id, version, object, body string, expect lesson.Expect) lesson.Action
 	return lesson.Action{
 		ID:      id,
 		Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Patch(ctx, env, version, object, body) },
-		Kubectl: kit.Kubectl("kubectl patch widgets." + version + ".GROUP " + object + " --type=merge -p '" + body + "'"),
-		Change:  kit.Lines("  patch " + object + " at " + version),
+		Kubectl: kit.Kubectl(patchCommand(version, object, body)),
+		Change:  kit.Lines("~ " + object + "  " + body + "  at " + version),
 		Expect:  expect,
 	}
 }
@@ -277,6 +277,17 @@ func readableAt(version string) func(lesson.Evidence) lesson.Outcome {
 	}
 }
 
+// whatAListSays is the question what somebody gets who lists all objects.
+func whatAListSays() *lesson.Prediction {
+	return &lesson.Prediction{
+		Options: []string{"others", "all", "error"},
+		Answer: func(e lesson.Evidence) (string, error) {
+			x := e.Listing(newVersion)
+			return kit.Choose([]string{"error", "all", "others"}, x != nil && x.Refused(), x != nil && e.After.Version(oldVersion) != nil, x != nil)
+		},
+	}
+}
+
 // listRefused checks that a list of all objects, as kubectl asks for one, is refused.
 func listRefused(e lesson.Evidence) lesson.Outcome {
 	return refused("the list is refused", e.Listing(newVersion))
@@ -368,17 +379,6 @@ func removedBy(step string, also ...string) lesson.Action {
 		},
 		Kubectl: kit.Then(kit.PatchCRD(strings.Join(append([]string{kit.RemoveOldest}, also...), ",")), kit.Kubectl("sleep 2")),
 		Change:  kit.Lines("- spec.versions[v1alpha1]"),
-	}
-}
-
-// patched is a merge patch of an object at a version.
-func patched(id, version, object, patch string, expect lesson.Expect) lesson.Action {
-	return lesson.Action{
-		ID:      id,
-		Do:      func(ctx context.Context, env *lesson.Env) error { return kit.Patch(ctx, env, version, object, patch) },
-		Kubectl: kit.Kubectl(patchCommand(version, object, patch)),
-		Change:  kit.Lines("~ " + object + "  " + patch + "  at " + version),
-		Expect:  expect,
 	}
 }
 

@@ -70,13 +70,7 @@ func earlyTrimReaders() lesson.Step {
 			list("list", newVersion, unanswered),
 			watch(lesson.Expect{Refused: true}),
 		},
-		Predict: &lesson.Prediction{
-			Options: []string{"others", "all", "error"},
-			Answer: func(e lesson.Evidence) (string, error) {
-				x := e.Listing(newVersion)
-				return kit.Choose([]string{"error", "all", "others"}, x != nil && x.Refused(), x != nil && e.After.Version(oldVersion) != nil, x != nil)
-			},
-		},
+		Predict: whatAListSays(),
 		Checks: []lesson.Check{
 			{ID: "new", Kind: lesson.Done, Eval: kit.Answered(http.MethodGet, newVersion, foxtrot, http.StatusOK)},
 			{ID: "old", Kind: lesson.Done, Eval: kit.Answered(http.MethodGet, newVersion, alpha, http.StatusInternalServerError)},

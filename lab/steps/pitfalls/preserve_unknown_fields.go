@@ -76,7 +76,7 @@ func (preserving) twoWindows() lesson.Step {
 			Kubectl: kit.FromManifest("kubectl create --dry-run=server", preserveTwoWindows, "typo"),
 			Change:  kit.Lines("  foxtrot with spec.colour at v1beta1, strict validation, as a dry run"),
 			Expect:  lesson.Expect{Refused: true, Status: http.StatusBadRequest},
-		}, patched("write", newVersion, delta, repaint, lesson.Accepted)},
+		}, patch("write", newVersion, delta, repaint, lesson.Accepted)},
 		Predict: &lesson.Prediction{
 			Options: []string{"kept", "lost"},
 			Answer: func(e lesson.Evidence) (string, error) {
@@ -108,7 +108,7 @@ func (preserving) turnedOff() lesson.Step {
 			},
 			Kubectl: kit.Then(kit.FromManifest("kubectl apply", preserveOff, "off"), kit.Kubectl("sleep 2")),
 			Change:  kit.Lines("- v1alpha1: spec  x-kubernetes-preserve-unknown-fields"),
-		}, patched("write", oldVersion, echo, "{}", lesson.Accepted)},
+		}, patch("write", oldVersion, echo, "{}", lesson.Accepted)},
 		Judge: kit.Judge,
 		Predict: &lesson.Prediction{
 			Options: []string{"shown", "hidden", "lost"},

@@ -41,8 +41,8 @@ func (ratcheting) stricter() lesson.Step {
 			kit.CreateCRD(ratchetStricter, "crd"),
 			widgetsOf(ratchetStricter, "+ alpha, delta; bravo with a large size; charlie, echo without a tier"),
 			switchedBy(ratchetStricter, "+ spec.versions[v1beta1]  served, storage", "+ spec.size  maximum; spec.tier  required there"),
-			patched("repaint", newVersion, bravo, repaint, lesson.Accepted),
-			patched("enlarge", newVersion, bravo, enlarge, lesson.Expect{Refused: true, Status: http.StatusUnprocessableEntity, Field: "spec.size"}),
+			patch("repaint", newVersion, bravo, repaint, lesson.Accepted),
+			patch("enlarge", newVersion, bravo, enlarge, lesson.Expect{Refused: true, Status: http.StatusUnprocessableEntity, Field: "spec.size"}),
 		},
 		Predict: &lesson.Prediction{
 			Options: []string{"both", "one", "none"},
@@ -76,7 +76,7 @@ func (ratcheting) rewrite() lesson.Step {
 	return lesson.Step{
 		ID:      "rewrite",
 		Show:    charlie,
-		Actions: []lesson.Action{all, patched("old", oldVersion, charlie, "{}", lesson.Accepted)},
+		Actions: []lesson.Action{all, patch("old", oldVersion, charlie, "{}", lesson.Accepted)},
 		Predict: &lesson.Prediction{
 			Options: []string{"all", "charlie", "invalid", "none"},
 			Answer: func(e lesson.Evidence) (string, error) {

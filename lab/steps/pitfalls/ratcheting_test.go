@@ -14,8 +14,8 @@ func TestRatcheting(t *testing.T) {
 	holds(t, pitfalls.Ratcheting, map[string]labtest.Alteration{
 		"stricter/record":    labtest.Record("v1alpha1"),
 		"stricter/stored":    labtest.Count("v1beta1", 1),
-		"stricter/repainted": patched("purple", func(x *evidence.Exchange) { x.Status = 422 }),
-		"stricter/refused":   patched("21", func(x *evidence.Exchange) { x.Causes = nil }),
+		"stricter/repainted": patch("purple", func(x *evidence.Exchange) { x.Status = 422 }),
+		"stricter/refused":   patch("21", func(x *evidence.Exchange) { x.Causes = nil }),
 
 		"rewrite/echo":    labtest.Answered("PATCH", "v1beta1/namespaces/crdlab/widgets/echo", 422),
 		"rewrite/charlie": labtest.Answered("PATCH", "v1beta1/namespaces/crdlab/widgets/charlie", 200),
@@ -32,7 +32,7 @@ func TestRatcheting(t *testing.T) {
 		"way-back/mended tier": labtest.ViewOf("echo", "v1beta1", "spec", "tier", nil),
 		"way-back/restorable":  labtest.Verdicts(finding(verdict.Restorable, verdict.Fail)),
 	}, map[string]labtest.Question{
-		"stricter": {Alter: patched("21", func(x *evidence.Exchange) { x.Status = 200 }), Right: "both"},
+		"stricter": {Alter: patch("21", func(x *evidence.Exchange) { x.Status = 200 }), Right: "both"},
 		"rewrite":  {Alter: labtest.Answered("PATCH", "v1beta1/namespaces/crdlab/widgets/charlie", 200), Right: "all"},
 		"restore":  {Alter: labtest.Answered("POST", "/v1beta1/", 201), Right: "accepted"},
 		"way-back": {Alter: labtest.Answered("PATCH", "/widgets/charlie", 422), Right: "refused"},
@@ -40,7 +40,7 @@ func TestRatcheting(t *testing.T) {
 }
 
 // patched alters the patches that have a text in their body.
-func patched(text string, change func(*evidence.Exchange)) labtest.Alteration {
+func patch(text string, change func(*evidence.Exchange)) labtest.Alteration {
 	return labtest.Exchanges("/widgets/", func(x *evidence.Exchange) {
 		if x.Method == "PATCH" && strings.Contains(x.Body, text) {
 			change(x)

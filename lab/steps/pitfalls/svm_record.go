@@ -160,13 +160,7 @@ func (t svmRecord) removal() lesson.Step {
 			Change:  kit.Lines("  list the widgets"),
 			Expect:  lesson.Expect{Any: true},
 		}},
-		Predict: &lesson.Prediction{
-			Options: []string{"others", "all", "error"},
-			Answer: func(e lesson.Evidence) (string, error) {
-				x := e.Listing(newVersion)
-				return kit.Choose([]string{"error", "all", "others"}, x != nil && x.Refused(), x != nil && e.After.Version(oldVersion) != nil, x != nil)
-			},
-		},
+		Predict: whatAListSays(),
 		Checks: []lesson.Check{
 			{ID: "removed", Kind: lesson.Done, Eval: t.ifRemoved(isRemoved)},
 			{ID: "unreadable", Kind: lesson.Done, Eval: t.ifRemoved(func(e lesson.Evidence) lesson.Outcome {
